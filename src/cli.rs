@@ -1,7 +1,6 @@
 //! The root parser and dispatch.
 
 mod ending;
-mod familiar;
 mod help;
 mod tab;
 #[cfg(test)]
@@ -23,7 +22,7 @@ use crate::commands::{
     duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
-use crate::domain::removed;
+use crate::domain::removed::{self, RemovedKind};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
@@ -215,7 +214,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if tab::answered(&words) {
         return Exit::Done;
     }
-    let words = familiar::in_own_words(words);
+    let words = in_own_words(words);
     // idemctl answers `help` itself, because clap knows no topics.
     if words.get(1).is_some_and(|word| word == "help") {
         return help::answer(&words[2..]);
@@ -504,18 +503,32 @@ async fn dispatch(
     }
 }
 
+/// Replaces `version`, and a final `-h`, which would otherwise be the host option without a value.
+fn in_own_words(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.len() == 2 && words[1] == "version" {
+        words[1] = "--version".into();
+    }
+    if words.len() > 1
+        && let Some(last) = words.last_mut()
+        && *last == "-h"
+    {
+        *last = "--help".into();
+    }
+    words
+}
+
 /// Help and version end successfully; every other error of clap is a usage error.
 fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
         return help::show_one_screen(words);
     }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(hint) = familiar::hint(command)
+        && let Some(removed) = removed::find(RemovedKind::Command, command)
     {
         let mut ui = Ui::new(Color::Auto);
         ui.set_invocation(named_in(words));
         ui.error(&format!("there is no command `{command}`"));
-        ui.hint(&hint);
+        ui.hint(&removed.hint());
         return Exit::Usage;
     }
     if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
@@ -528,7 +541,6 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         ui.hint(&removed.hint());
         return Exit::Usage;
     }
-    familiar::keep_slips(&mut error);
     escape_arguments(&mut error);
     // A closed pipe, as in `--help | head`, is not an error.
     let _ = error.print();

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::{ConfirmArgs, Output};
+use crate::domain::change::provenance::Provenance;
 use crate::domain::record::Record;
 use crate::exit::{CommandError, Exit};
 use crate::render::document;
@@ -152,35 +153,36 @@ impl Session {
             return Ok(());
         }
         let addresses = client.addresses().await?;
-        let own = client.run_id().await?;
+        let own = client.provenance().await?;
         for guard in guards {
             let is_at = guard.is_at(&addresses);
             if is_at == Some(true) {
                 self.settings.apply_guard(&guard);
                 continue;
             }
-            let has_unknown_host = is_at.is_none();
             // Only a server that Sentinels watch can be the master that they name.
             let may_be_this = if guard.has_sentinels() {
                 client.may_be_watched().await
             } else {
-                has_unknown_host || guard.may_be_beside(&client.target().address)
+                is_at.is_none() || guard.may_be_beside(&client.target().address)
             };
-            if !may_be_this || own.is_none() && !has_unknown_host {
+            if !may_be_this {
                 continue;
             }
             // If the answer is unknown, changes are refused: neither a busy server nor a failing
             // name server may disable a context's protection.
-            let why = match run_id_at(&guard.target).await {
-                Ok(id) if id.is_some() && id == own => {
-                    self.settings.apply_guard(&guard);
-                    continue;
-                }
-                // Two servers never have the same run id, so this one is another server.
-                Ok(id) if id.is_some() && own.is_some() => continue,
+            let why = match provenance_at(&guard.target).await {
+                Ok(its) => match its.is_same_server(&own) {
+                    Some(true) => {
+                        self.settings.apply_guard(&guard);
+                        continue;
+                    }
+                    Some(false) => continue,
+                    None => "a server does not report its run id",
+                },
                 Err(StoreError::TimedOut { .. }) => "that server did not answer in time",
-                _ if has_unknown_host => "a host name could not be resolved",
-                _ => continue,
+                Err(_) if is_at.is_none() => "a host name could not be resolved",
+                Err(_) => continue,
             };
             let name = guard.context();
             let server = client.name();
@@ -387,12 +389,12 @@ pub async fn interruptible<T>(work: impl Future<Output = Result<T>>) -> Result<T
     }
 }
 
-/// The run id of the server at `target`; `None` if the server does not report it.
+/// The place of the server at `target`.
 ///
 /// # Errors
 /// The server cannot be asked.
-async fn run_id_at(target: &Target) -> Result<Option<String>, StoreError> {
-    store::connect(target).await?.run_id().await
+async fn provenance_at(target: &Target) -> Result<Provenance, StoreError> {
+    store::connect(target).await?.provenance().await
 }
 
 fn no_sandbox(error: SandboxError) -> CommandError {

@@ -4,6 +4,7 @@
 pub(crate) mod as_str;
 pub(crate) mod change;
 pub(crate) mod covered;
+pub(crate) mod decimal;
 pub(crate) mod detect;
 pub mod diagnosis;
 pub(crate) mod doctor;

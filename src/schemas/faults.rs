@@ -23,7 +23,6 @@ pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
     problems.extend(open_formats(folder, schema));
     problems.extend(shared_redis_keys(folder, schema));
     problems.extend(short_results(folder, schema));
-    problems.extend(keys_beside_records(folder, schema));
     problems.extend(unreached_calls(folder, schema));
     problems.extend(script_faults(folder, schema));
     problems
@@ -146,9 +145,8 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
             let narrow = narrow.template.display();
             let message = format!(
                 "`{wide}` also fits the Redis keys of `{narrow}`, so that a client can choose a \
-                key whose record shares a Redis key with another record. idemctl takes such a \
-                Redis key for `{narrow}` alone. Let the templates begin differently, or let `key` \
-                exclude such keys"
+                key whose record shares a Redis key with another record; let the templates begin \
+                differently, or let `key` exclude such keys"
             );
             problems.push(problem(&file, line, message, false));
         }
@@ -163,38 +161,6 @@ fn short_results(folder: &Path, schema: &Schema) -> Option<Problem> {
     let line =
         find_line(&text, |line| line.trim_start().starts_with("ttl =") || line.trim() == "[ttl]");
     Some(problem(&file, line, self_check::short_results(schema)?, false))
-}
-
-/// Steps that write Redis keys beside those of a record, of which idemctl knows nothing.
-fn keys_beside_records(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let steps = [
-        ("begin", &schema.begin),
-        ("renew", &schema.renew),
-        ("complete", &schema.complete),
-        ("release", &schema.release),
-    ];
-    let mut problems = Vec::new();
-    for (name, step) in steps {
-        let Some(step) = step else { continue };
-        let mut names = Vec::new();
-        for redis_key in schema.keys_beside_record(&step.calls, b"KEY") {
-            names.push(String::from_utf8_lossy(&redis_key).into_owned());
-        }
-        if names.is_empty() {
-            continue;
-        }
-        let names = names.join(", ");
-        let message = format!(
-            "{name} may also write Redis keys beside those of the record: {names}. idemctl does not \
-            look at them when it predicts answers, and neither backs them up nor restores them. \
-            If each record has its own, describe them in `parts` of `[keys]`"
-        );
-        let line = line_of_table(&text, &format!("[[{name}.call]]"), 0);
-        problems.push(problem(&file, line, message, false));
-    }
-    problems
 }
 
 /// The number of the first line that fits, from 1; 1 if no line fits.

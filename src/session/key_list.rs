@@ -242,12 +242,6 @@ impl List {
                     io::Error::other("the last key does not end with NUL, so it may be truncated");
                 return Err(cannot_read(&self.name, &cut).hint("nothing was changed"));
             }
-            // Lines of a Windows file end with CR LF. But a CR may also be part of a key that a
-            // client chose.
-            let has_cr = self.end == b'\n' && key.last() == Some(&b'\r');
-            if has_cr {
-                key.pop();
-            }
             let bytes = match RecordName::parse(&key) {
                 Some(name) => name.key.len(),
                 None => key.len(),
@@ -258,7 +252,7 @@ impl List {
                 return Err(cannot_read(&self.name, &too_large));
             }
             if !key.is_empty() {
-                return Ok(Some(GivenKey { text: key, has_cr, is_name: self.are_names }));
+                return Ok(Some(GivenKey { text: key, is_name: self.are_names }));
             }
         }
     }

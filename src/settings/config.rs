@@ -220,7 +220,7 @@ impl ContextConfig {
     }
 
     fn target(&self) -> Option<Target> {
-        Target::parse(self.url.as_deref()?).ok()
+        Target::parse(self.url.as_deref()?)
     }
 
     pub(super) fn holds_a_password(&self) -> bool {

@@ -37,11 +37,11 @@ impl ConfigFile {
     /// The contexts of a context's server, as far as the addresses in the file show it.
     fn beside(&self, name: &str) -> Vec<ContextEntry<'_>> {
         let address =
-            |context: &ContextConfig| Some(Target::parse(context.url.as_deref()?).ok()?.address);
+            |context: &ContextConfig| Some(Target::parse(context.url.as_deref()?)?.address);
         let Some(own) = self.contexts().get(name).and_then(address) else { return Vec::new() };
         let mut beside = Vec::new();
         for (other, context) in self.contexts() {
-            if address(context).is_some_and(|address| address::is_one(&address, &own)) {
+            if address(context).is_some_and(|address| address::is_one_as_written(&address, &own)) {
                 beside.push((other.as_str(), context));
             }
         }
@@ -218,9 +218,9 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(ContextEntry
     let mut guards = Vec::new();
     for (name, context) in file.contexts() {
         let Some(url) = context.url.as_deref() else { continue };
-        let Ok(target) = Target::parse(url) else { continue };
+        let Some(target) = Target::parse(url) else { continue };
         let entry = (name.as_str(), context);
-        if address::is_one(&target.address, address) {
+        if address::is_one_as_written(&target.address, address) {
             there.push((entry, target.db));
         } else if context.protected || context.read_only {
             // Only contexts that protect a server are worth the time of a lookup.
@@ -235,7 +235,7 @@ fn contexts_at<'a>(address: &Address, file: &'a ConfigFile) -> Vec<(ContextEntry
     let resolved = Resolved::of(names);
     for (entry, target) in guards {
         // If a name could not be resolved, the server itself is asked before anything is changed.
-        if address::resolve_to_one(&target.address, address, &resolved) == Some(true) {
+        if address::is_one(&target.address, address, &resolved) == Some(true) {
             there.push((entry, target.db));
         }
     }

@@ -5,7 +5,7 @@ use super::environment::Environment;
 use super::origin::Origin;
 use crate::args::ConnectionArgs;
 use crate::exit::CommandError;
-use crate::store::Target;
+use crate::store::{NO_URL, Target};
 
 pub(super) struct Url {
     pub(crate) target: Target,
@@ -53,7 +53,7 @@ impl Url {
             _ => "the context's url",
         };
         let target =
-            Target::parse(&url).map_err(|why| CommandError::usage(format!("{from}: {why}")))?;
+            Target::parse(&url).ok_or_else(|| CommandError::usage(format!("{from}: {NO_URL}")))?;
         Ok(Some(Self { target, origin }))
     }
 

@@ -13,7 +13,7 @@ use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
 use crate::render::style::NameColor;
-use crate::store::Target;
+use crate::store::{NO_URL, Target};
 
 /// The new settings of a context besides its connection. `None` and empty lists leave the context
 /// unchanged.
@@ -69,7 +69,7 @@ pub(crate) fn server_change(
 }
 
 fn change_of_server(file: &ConfigFile, name: &str, url: Option<&str>) -> Option<ServerChange> {
-    let to = Target::parse(url?).ok()?.to_string();
+    let to = Target::parse(url?)?.to_string();
     let from = file.contexts().get(name)?.server()?;
     if from == to { None } else { Some(ServerChange { from, to }) }
 }
@@ -164,7 +164,7 @@ fn refuse_what_is_not_stored(connection: &ConnectionArgs) -> Result<(), CommandE
     let mut url_has_password = false;
     // A URL that cannot be read is refused later.
     if let Some(url) = &connection.url
-        && let Ok(target) = Target::parse(url)
+        && let Some(target) = Target::parse(url)
     {
         url_has_password = target.password.is_some();
     }
@@ -235,7 +235,8 @@ fn url(connection: &ConnectionArgs) -> Result<Option<String>, CommandError> {
     } else {
         return Ok(None);
     };
-    Target::parse(&url).map_err(|why| CommandError::usage(format!("the server's URL: {why}")))?;
+    Target::parse(&url)
+        .ok_or_else(|| CommandError::usage(format!("the server's URL: {NO_URL}")))?;
     Ok(Some(url))
 }
 
@@ -245,8 +246,8 @@ fn login_kept(
     url: Option<&str>,
     connection: &ConnectionArgs,
 ) -> Option<&'static str> {
-    let now = Target::parse(url?).ok()?;
-    let then = Target::parse(before.url.as_deref()?).ok()?;
+    let now = Target::parse(url?)?;
+    let then = Target::parse(before.url.as_deref()?)?;
     if now.address == then.address || connection.pass_file.is_some() {
         return None;
     }

@@ -84,10 +84,7 @@ impl<'a> ClaimTrial<'a> {
         &mut self,
         known: &mut Vec<String>,
     ) -> Result<Vec<StrayReply>, StoreError> {
-        let schema = self.inputs.schema;
-        let mut named = schema.redis_keys(KEY);
-        // The check of the file itself reports the Redis keys that its calls name.
-        named.extend(schema.keys_beside_record(&self.step.calls, KEY));
+        let named = self.inputs.schema.redis_keys(KEY);
         let mut found = Vec::new();
         for redis_key in unnamed_keys(self.connection, &named).await? {
             if known.contains(&redis_key) {

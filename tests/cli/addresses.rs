@@ -1,5 +1,6 @@
 //! A context's name and protection belong to its server's address, whoever names the server.
 
+use crate::support::proxy::{Hook, hooked_at, says};
 use crate::support::{FOREVER, Home, LOCK, Runs, Server, free_port, idemctl};
 
 /// A server with a stuck lock.
@@ -228,6 +229,32 @@ fn a_protected_server_is_known_by_each_of_its_own_doors() {
     home.run(&["-u", &other.url(), "force-unlock", "stuck", "--yes"]).exits(0);
     home.run(&["-u", &at("127.0.0.2"), "force-unlock", "stuck", "--confirm", "prod"]).exits(0);
     assert!(server.get("idem:stuck").is_none());
+}
+
+/// Rule: a server of this machine that does not tell its run id may be the protected one. Revert: if `None` of
+/// `is_same_server` goes on, both locks go.
+#[test]
+fn a_server_without_run_id_may_be_the_protected_one() {
+    let port = free_port();
+    let server = Server::start_with(&[&format!("port {port}"), "bind * -::*", "protected-mode no"]);
+    server.put("idem:stuck", LOCK);
+    let proxy = hooked_at(port, |request| match says(request, "INFO") {
+        true => Hook::Replace(b"$20\r\n# Server\r\nrun_id:0\r\n\r\n".to_vec()),
+        false => Hook::Pass,
+    });
+    let home = of_one("prod", &server, "protected = true");
+    let unlock = |port: u16| {
+        let port = port.to_string();
+        let run = home.run(&["-p", &port, "force-unlock", "stuck", "--yes"]).exits(2);
+        run.says("context `prod` is protected");
+        assert!(server.get("idem:stuck").is_some());
+        run
+    };
+    unlock(port);
+    let says = "the protection of context `prod` applies";
+    unlock(proxy).says(says);
+    server.send::<()>(&[b"ACL", b"SETUSER", b"default", b"-info"]);
+    unlock(port).says(says);
 }
 
 #[test]

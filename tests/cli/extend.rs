@@ -103,7 +103,7 @@ fn an_extended_lock_is_in_excess_once_somebody_else_moved_its_expiry() {
 #[test]
 fn several_locks_are_extended_with_one_question_and_the_others_are_named() {
     let server = seeded();
-    let keys = "a\r\nb\r\nnowhere\r\nlong\r\na\r\n";
+    let keys = "a\nb\nnowhere\nlong\na\n";
     let words = ["extend", "--key-file", "-", "--for", "1h", "-o", "json", "--yes"];
     let run = server.idemctl_fed(&words, keys.as_bytes()).exits(3);
     run.says("1 of 4 locks were not extended");

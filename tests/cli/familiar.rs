@@ -1,4 +1,4 @@
-//! Words of other tools: they lead to the right command, and none of them changes anything by itself.
+//! Help, aliases and what was removed.
 
 use crate::support::{FOREVER, PENDING, Server, alone};
 
@@ -12,35 +12,13 @@ fn help_is_where_it_is_looked_for() {
     }
     assert_eq!(alone(&["version"]).exits(0).text(), alone(&["--version"]).exits(0).text());
     alone(&["completion", "bash"]).exits(0).shows("_clap_complete_idemctl");
+    // The host option.
+    alone(&["-h", "redis.invalid", "list"]).exits(5);
 }
 
 #[test]
-fn a_command_of_another_tool_is_answered_with_the_right_one_and_changes_nothing() {
+fn list_and_inspect_have_short_names() {
     let server = Server::holding(&[("idempotency:k", PENDING, FOREVER)]);
-    for (command, says) in [
-        ("delete", " purge KEY"),
-        ("rm", " purge KEY"),
-        ("unlock", " force-unlock KEY"),
-        ("cleanup", " sweep --orphaned"),
-        ("history", " log"),
-        ("redo", " undo` after an undo"),
-        ("keys", " list`"),
-        ("scan", " list`"),
-        ("show", " inspect KEY`"),
-        ("describe", " inspect KEY`"),
-        ("ttl", " inspect KEY`"),
-        ("exists", " inspect KEY`"),
-        ("ping", " context test`"),
-        ("info", " context test`"),
-        ("top", "--watch"),
-        ("tail", "--watch"),
-        ("watch", "--watch"),
-    ] {
-        let run = server.idemctl(&[command, "k", "--yes"]).exits(2);
-        run.says(format!("there is no command `{command}`")).says(says);
-        assert!(!run.stderr.contains("similar"), "no tip says something else: {}", run.all());
-    }
-    assert!(server.get("idempotency:k").is_some());
     server.idemctl(&["ls"]).exits(0).shows("in-progress");
     server.idemctl(&["get", "k"]).exits(0).shows("no-expiry");
 }
@@ -84,19 +62,8 @@ fn an_option_that_was_removed_names_its_replacement() {
     assert!(!run.stderr.contains("no longer"), "{}", run.all());
 }
 
-/// Rule: a tip mends a slip of the fingers, and never names the opposite.
 #[test]
-fn a_tip_never_says_something_else() {
-    for words in [
-        &["inspect", "k", "--newer-than", "1h"][..],
-        &["force-unlock", "k", "--older-than", "1h"],
-        &["complete", "k", "--key-file", "f"],
-        &["list", "--no-backup"],
-        &["activate"],
-    ] {
-        let run = alone(words).exits(2);
-        assert!(!run.stderr.contains("tip:"), "{words:?}: {}", run.all());
-    }
+fn a_tip_mends_a_slip_of_the_fingers() {
     alone(&["list", "--older-then", "1h"]).exits(2).says("'--older-than'");
     alone(&["insepct", "k"]).exits(2).says("'inspect'");
 }

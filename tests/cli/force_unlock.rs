@@ -162,7 +162,7 @@ fn several_locks_go_at_once_and_the_others_are_named() {
         r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#,
         20_000,
     );
-    let keys = b"a\r\nb\r\nnowhere\r\ndone\r\na\r\n";
+    let keys = b"a\nb\nnowhere\ndone\na\n";
     let shown = server.idemctl_fed(&["force-unlock", "-", "--dry-run"], keys).exits(3);
     shown.shows("nowhere  -").says("2 of 4 locks were not unlocked");
     assert_eq!(server.size(), 4);

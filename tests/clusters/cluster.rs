@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::cluster::Cluster;
-use crate::support::{PENDING, until};
+use crate::support::{PENDING, Server, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 const RESULT: &str = r#"{"statusCode":200,"body":""}"#;
@@ -114,6 +114,27 @@ fn a_context_protects_its_cluster_while_the_node_that_it_names_is_down() {
     ];
     cluster.node(0).unnamed(&words).exits(2).says("context `prod` is").says("--yes is not enough");
     assert!(cluster.get("idempotency:stuck").is_some());
+}
+
+/// Rule: a cluster is known by its nodes, whatever the address. Revert: if `is_same_server` compares run ids alone, the lock goes.
+#[test]
+fn a_context_that_names_the_socket_of_a_node_protects_the_cluster() {
+    let cluster = Cluster::start(3);
+    let alone = Server::start();
+    let config = cluster.node(0).folder().join("prod.toml");
+    let port = cluster.port(0).to_string();
+    let config_text = config.to_str().unwrap();
+    let unlock = |of_context: &Server| {
+        cluster.set("idempotency:stuck", PENDING, 600_000);
+        let url = of_context.url();
+        std::fs::write(&config, format!("[contexts.prod]\nurl = \"{url}\"\nprotected = true\n"))
+            .unwrap();
+        let named = ["--config", config_text, "-p", &port, "--timeout", "20s"];
+        alone.unnamed(&[&named[..], &["force-unlock", "stuck", "--yes"]].concat())
+    };
+    unlock(cluster.node(1)).exits(2).says("context `prod` is protected");
+    assert!(cluster.get("idempotency:stuck").is_some());
+    unlock(&alone).exits(0);
 }
 
 #[test]

@@ -262,8 +262,9 @@ impl Reconciliation<'_> {
                 );
             }
             Some(Outcome::Unknown) => {
-                lock.fate =
-                    Fate::OutcomeUnknown("its removal was sent, but the reply was lost".to_owned());
+                lock.fate = Fate::OutcomeUnknown(
+                    "outcome unknown: its removal was sent, but the reply was lost".to_owned(),
+                );
             }
             Some(Outcome::Gone) => lock.has_changed(LockChange::Other("the lock has ended")),
             Some(Outcome::ChangedMeanwhile | Outcome::Kept) => {
@@ -326,9 +327,7 @@ fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepRe
 /// What became of a lock whose step ended with this error.
 fn fate_of(error: &anyhow::Error) -> Fate {
     if let Some(StoreError::OutcomeUnknown { .. }) = error.downcast_ref() {
-        let why = format!("{error:#}");
-        let why = why.strip_prefix("outcome unknown: ").unwrap_or(&why);
-        return Fate::OutcomeUnknown(why.to_owned());
+        return Fate::OutcomeUnknown(format!("{error:#}"));
     }
     match error.downcast_ref::<CommandError>() {
         Some(CommandError { exit: Exit::Changed, .. }) => Fate::Changed(CHANGED_IN_STEP.to_owned()),

@@ -120,11 +120,10 @@ impl Fate {
             }
             Self::ToComplete(_) => "complete".to_owned(),
             Self::ToRelease => "release, if a second answer confirms it".to_owned(),
-            Self::Completed(how) | Self::Released(how) => how.clone(),
+            Self::Completed(how) | Self::Released(how) | Self::OutcomeUnknown(how) => how.clone(),
             Self::Left(why) => format!("left: {why}"),
             Self::Refused(why) => format!("left, although it took effect: {why}"),
             Self::Changed(why) => format!("changed meanwhile: {why}"),
-            Self::OutcomeUnknown(why) => format!("outcome unknown: {why}"),
             Self::Failed(why) => format!("failed: {why}"),
         }
     }

@@ -83,26 +83,26 @@ impl Provenance {
         if self.db != now.db {
             return Likeness::Elsewhere;
         }
-        // The ids of the nodes identify a cluster, whichever of its nodes answers now.
-        if !self.cluster.is_empty() && !now.cluster.is_empty() {
-            return if meet(&self.cluster, &now.cluster) {
-                Likeness::Same
-            } else {
-                Likeness::Elsewhere
-            };
-        }
-        let same_process = match (&self.run_id, &now.run_id) {
-            (Some(then), Some(now)) => Some(then == now),
-            _ => None,
-        };
-        if same_process == Some(true) || self.has_service_of(now) {
+        let same_server = self.is_same_server(now);
+        if same_server == Some(true) || self.has_service_of(now) {
             return Likeness::Same;
         }
-        if self.address != now.address {
+        // A cluster is known by its nodes alone.
+        let has_nodes = !self.cluster.is_empty() || !now.cluster.is_empty();
+        if self.address != now.address || has_nodes {
             return Likeness::Elsewhere;
         }
-        // Without both run ids, the address is the only evidence.
-        if same_process == Some(false) { Likeness::OtherProcess } else { Likeness::Same }
+        // Without an answer, the address is the only evidence.
+        if same_server == Some(false) { Likeness::OtherProcess } else { Likeness::Same }
+    }
+
+    /// True if both are one server process, or one cluster, whichever of its nodes answers. `None`
+    /// if a server does not report its run id.
+    pub(crate) fn is_same_server(&self, other: &Self) -> Option<bool> {
+        if !self.cluster.is_empty() || !other.cluster.is_empty() {
+            return Some(meet(&self.cluster, &other.cluster));
+        }
+        Some(self.run_id.as_ref()? == other.run_id.as_ref()?)
     }
 
     /// True if both places are masters of the same service of the same Sentinels.

@@ -1,5 +1,6 @@
 //! How the response that clients get differs from the one that the operator gave to `complete`.
 
+use crate::domain::decimal::decimal;
 use crate::domain::record::{Content, Json, Response, decode, json_prefix};
 use crate::domain::schema::{Keeps, Numbers, Schema};
 
@@ -119,11 +120,8 @@ fn is_same_body(given: &[u8], delivered: &[u8], as_json: bool, has_integers: boo
 fn is_same_json(one: &Json<'_>, other: &Json<'_>, has_integers: bool) -> bool {
     match (&one.opened(), &other.opened()) {
         (Json::Number(one), Json::Number(other)) => {
-            // Nor has an integer the sign of a negative zero.
-            let is_lost = has_integers
-                && ((is_integer(one) && !is_integer(other))
-                    || (is_negative_zero(one) && !is_negative_zero(other)));
-            !is_lost && Decimal::of(one) == Decimal::of(other)
+            let is_lost = has_integers && is_integer(one) && !is_integer(other);
+            !is_lost && decimal(one) == decimal(other)
         }
         (Json::Array(ones), Json::Array(others)) => {
             ones.len() == others.len()
@@ -156,54 +154,6 @@ fn is_integer(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
 }
 
-/// True for a zero such as `-0.0`, which is not an integer.
-fn is_negative_zero(number: &str) -> bool {
-    number.starts_with('-') && !is_integer(number) && Decimal::of(number).digits.is_empty()
-}
-
-/// A JSON number: its significant digits, and the power of ten of the last one. `1.50`, `15e-1` and
-/// `1.5` are the same.
-#[derive(Debug, PartialEq, Eq)]
-struct Decimal {
-    is_negative: bool,
-    digits: String,
-    exponent: i64,
-}
-
-/// The most digits of an integer that Python reads (`sys.int_info.default_max_str_digits`).
-const MAX_INTEGER_DIGITS: usize = 4300;
-
-/// What Python reads for a longer integer.
-const NO_NUMBER: &str = "nothing (Python reads at most 4,300 digits)";
-
-/// The deepest nesting of a JSON body that any service is expected to read. Python fails at 1,000
-/// levels less those of the application: 985 and 990 lists failed in two libraries, and 900 did
-/// not.
-pub(super) const MAX_DEPTH: usize = 512;
-
-/// True if arrays and objects of a JSON text are nested deeper than [`MAX_DEPTH`].
-pub(super) fn is_too_deep(json: &[u8]) -> bool {
-    let mut depth = 0usize;
-    let mut is_in_string = false;
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'"' => is_in_string = !is_in_string,
-            // The byte after it ends no string.
-            b'\\' if is_in_string => _ = bytes.next(),
-            b'[' | b'{' if !is_in_string => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return true;
-                }
-            }
-            b']' | b'}' if !is_in_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
-}
-
 /// The first number of a JSON body that comes back from the service as another one, and that one;
 /// `None` if there is none.
 pub(super) fn changed_number(body: &[u8], numbers: Numbers) -> Option<(String, String)> {
@@ -218,12 +168,7 @@ fn changed_in(json: &Json<'_>, numbers: Numbers) -> Option<(String, String)> {
     match &json.opened() {
         Json::Number(text) => {
             if is_integer(text) && numbers == Numbers::DoubleFraction {
-                let is_read = text.len() <= MAX_INTEGER_DIGITS;
-                return if is_read {
-                    None
-                } else {
-                    Some((shown(text.as_bytes()), NO_NUMBER.into()))
-                };
+                return None;
             }
             let double: f64 = text.parse().ok()?;
             // Such a number is more than a double has.
@@ -231,31 +176,12 @@ fn changed_in(json: &Json<'_>, numbers: Numbers) -> Option<(String, String)> {
                 return Some((shown(text.as_bytes()), "infinity".to_owned()));
             }
             let read = double.to_string();
-            let is_same = Decimal::of(text) == Decimal::of(&read);
+            let is_same = decimal(text) == decimal(&read);
             if is_same { None } else { Some((shown(text.as_bytes()), read)) }
         }
         Json::Array(items) => items.iter().find_map(|item| changed_in(item, numbers)),
         Json::Object(members) => members.iter().find_map(|(_, member)| changed_in(member, numbers)),
         _ => None,
-    }
-}
-
-impl Decimal {
-    fn of(text: &str) -> Self {
-        let is_negative = text.starts_with('-');
-        let text = text.trim_start_matches('-').to_ascii_lowercase();
-        let (mantissa, power) = text.split_once('e').unwrap_or((&text, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = format!("{whole}{fraction}");
-        let significant = all.trim_end_matches('0');
-        // No program reads such a power.
-        let power = power.trim_start_matches('+').parse::<i64>().unwrap_or(i64::MAX / 2);
-        let dropped = (all.len() - significant.len()) as i64 - fraction.len() as i64;
-        let digits = significant.trim_start_matches('0').to_owned();
-        if digits.is_empty() {
-            return Self { is_negative: false, digits, exponent: 0 };
-        }
-        Self { is_negative, digits, exponent: power.saturating_add(dropped) }
     }
 }
 
@@ -284,8 +210,6 @@ mod tests {
         assert_eq!(changed(big, Numbers::Double), read);
         assert_eq!(changed(big, Numbers::DoubleFraction), None);
         assert_eq!(changed(big, Numbers::Decimal), None);
-        assert_eq!(changed(&"1".repeat(4300), Numbers::DoubleFraction), None);
-        assert!(changed(&"1".repeat(4301), Numbers::DoubleFraction).is_some());
         for body in ["9007199254740993", "1e400", "-1e-400", "0.1234567890123456789"] {
             assert!(changed(body, Numbers::Double).is_some(), "{body}");
         }
@@ -296,16 +220,6 @@ mod tests {
             assert_eq!(changed(body, Numbers::Double), None, "{body}");
             assert_eq!(changed(body, Numbers::DoubleFraction), None, "{body}");
         }
-    }
-
-    #[test]
-    fn nesting_counts_arrays_and_objects_outside_of_strings() {
-        let lists = |count: usize| ["[".repeat(count), "]".repeat(count)].concat();
-        assert!(!is_too_deep(lists(MAX_DEPTH).as_bytes()));
-        assert!(is_too_deep(lists(MAX_DEPTH + 1).as_bytes()));
-        assert!(is_too_deep(r#"{"a":"#.repeat(MAX_DEPTH + 1).as_bytes()));
-        assert!(!is_too_deep(format!(r#"["\"{}"]"#, "[".repeat(1_000)).as_bytes()));
-        assert!(!is_too_deep("[],".repeat(1_000).as_bytes()));
     }
 
     const KEEPS_ALL: Keeps = Keeps {
@@ -372,15 +286,6 @@ mod tests {
         let integer = response(&[], "{\"n\":100000000000000}");
         assert!(difference(&integer, &with_integers, KEEPS_ALL).is_some());
         assert_eq!(difference(&float, &with_integers, KEEPS_ALL), None);
-        // It also writes a negative zero as an integer, which Python reads without the sign.
-        for (given, found, is_same) in
-            [("-0.0", "-0", false), ("-0.0", "-0.0", true), ("-0", "0", true), ("0.0", "0", true)]
-        {
-            let zero = response(&[], found);
-            let found = Delivered { has_integers: true, ..delivered(&zero) };
-            let difference = difference(&response(&[], given), &found, KEEPS_ALL);
-            assert_eq!(difference.is_none(), is_same, "{given}");
-        }
         // A text is compared byte for byte.
         let text = |body| response(&[("Content-Type", "text/plain")], body);
         assert!(of(&text("1.0"), &text("1")).is_some());

@@ -166,15 +166,13 @@ pub(crate) fn of_each<'a>(records: impl Iterator<Item = &'a Record>) -> Vec<Reco
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct GivenKey {
     pub(crate) text: Vec<u8>,
-    /// True if the line ended with CR LF: the CR may be the last byte of the key.
-    pub(crate) has_cr: bool,
     /// True if a text that can be read as a name is nothing else.
     pub(crate) is_name: bool,
 }
 
 impl GivenKey {
     pub(crate) fn word(text: impl Into<Vec<u8>>) -> Self {
-        Self { text: text.into(), has_cr: false, is_name: false }
+        Self { text: text.into(), is_name: false }
     }
 
     pub(crate) fn name(name: &RecordName) -> Self {
@@ -183,12 +181,13 @@ impl GivenKey {
 
     /// How the text can be read in a database: as a name, and as an idempotency key or a Redis key.
     pub(crate) fn meanings(&self, catalog: &Catalog, db: i64) -> KeyMeanings {
+        let keys = vec![self.text.clone()];
         let Some(name) = RecordName::parse(&self.text) else {
-            return KeyMeanings { name: None, keys: self.keys() };
+            return KeyMeanings { name: None, keys };
         };
         // An idempotency key may contain a slash too, so only a known schema makes a record's name.
         if !catalog.all().iter().any(|schema| schema.name == name.schema) {
-            return KeyMeanings { name: None, keys: self.keys() };
+            return KeyMeanings { name: None, keys };
         }
         let is_elsewhere = name.db.is_some_and(|name_db| name_db != db);
         // The name of a schema that is not selected, or of another database, means nothing here. In
@@ -196,7 +195,7 @@ impl GivenKey {
         if self.excluded_schema(catalog).is_some() || is_elsewhere {
             return KeyMeanings::default();
         }
-        let keys = if self.is_name { Vec::new() } else { self.keys() };
+        let keys = if self.is_name { Vec::new() } else { keys };
         KeyMeanings { name: Some(name), keys }
     }
 
@@ -218,15 +217,6 @@ impl GivenKey {
         };
         let hint = format!("if this is the idempotency key itself, write {selected}/ before it");
         Some((why, hint))
-    }
-
-    fn keys(&self) -> Vec<Vec<u8>> {
-        let mut keys = vec![self.text.clone()];
-        // idemctl cannot know whether the CR belongs to the key, so it looks up both keys.
-        if self.has_cr {
-            keys.push([&self.text[..], b"\r"].concat());
-        }
-        keys
     }
 }
 

@@ -34,16 +34,6 @@ impl Client {
         Ok(Provenance { address, db: target.db, service, cluster, run_id, uptime, taken_at: None })
     }
 
-    /// The id of this run of the server; `None` if the Redis user may not ask for it, and for a
-    /// cluster.
-    ///
-    /// # Errors
-    /// The errors of any read.
-    pub async fn run_id(&self) -> Result<Option<String>, StoreError> {
-        self.masters().await?;
-        if self.is_cluster() { Ok(None) } else { Ok(self.process().await?.run_id) }
-    }
-
     async fn process(&self) -> Result<Process, StoreError> {
         self.process.get_or_try_init(|| self.ask_for_process()).await.cloned()
     }

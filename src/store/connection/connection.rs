@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use redis::{Cmd, RedisError, Value};
 
-use super::bounds::Bounds;
+use super::bounds::{Bounds, MOST, Patience};
 use super::client_options::ClientOption;
 use super::diagnose;
 use super::permit::Writable;
@@ -27,7 +27,6 @@ use super::target::{Address, Target};
 use super::traced::Traced;
 use super::transport::Transport;
 use crate::domain::step::StepReply;
-use crate::store::connection::bounds::Patience;
 use crate::store::connection::transport::{self, NotOpen, in_time};
 use crate::store::error::StoreError;
 use crate::store::error::from_redis::is_refusal;
@@ -49,7 +48,7 @@ pub struct Connection {
     transport: Transport,
     target: Target,
     patience: Patience,
-    /// The size limits of the pending replies.
+    /// The size limit of the reply that is read.
     bounds: Bounds,
     /// The number of pending replies of [`Self::call_all`]. They arrive before all later ones, even
     /// if their caller has given up.
@@ -232,7 +231,6 @@ impl Connection {
         }
         // Only queued here: `next_value` waits in `send_and_receive`, which writes before it reads.
         self.transport.out.extend_from_slice(requests);
-        self.bounds.ask_packed(requests);
         let stale = self.owed;
         self.owed += count;
         let is_marked = count > 1;
@@ -324,13 +322,12 @@ impl Connection {
     }
 
     async fn next_value(&mut self) -> Result<Value, StoreError> {
-        let mut arriving = Arriving::new(self.bounds.of_reply());
+        let mut arriving = Arriving::new(MOST);
         loop {
             let arrived = &self.transport.inbox[self.transport.taken..];
             if let Some(end) = arriving.end(arrived).map_err(|why| self.unreadable(why))? {
                 let value = resp::value(&arrived[..end]).map_err(|why| self.unreadable(why))?;
                 self.transport.taken += end;
-                self.bounds.took_reply();
                 self.owed -= 1;
                 return Ok(value);
             }
@@ -339,7 +336,6 @@ impl Connection {
     }
 
     pub(in crate::store) fn queue(&mut self, words: &[&[u8]]) {
-        self.bounds.ask(words);
         resp::pack(&mut self.transport.out, words);
     }
 
@@ -376,12 +372,11 @@ impl Connection {
     /// The next token, if all its bytes have arrived.
     fn arrived_token(&mut self) -> Result<Option<Token>, Unreadable> {
         let taken = self.transport.taken;
-        let most = self.bounds.of_token();
+        let most = self.bounds.left();
         let Some((token, next)) = resp::token(&self.transport.inbox, taken, most)? else {
             return Ok(None);
         };
-        self.bounds.check(&token)?;
-        self.bounds.took_token(&token, next - taken);
+        self.bounds.take(&token, next - taken)?;
         self.transport.taken = next;
         Ok(Some(token))
     }

@@ -17,9 +17,6 @@ use crate::store::error::{StoreError, from_tls};
 /// The first bytes of a reply from a server without TLS: `+PONG`, `-NOAUTH`, `-DENIED`.
 const REPLIES: &[u8] = b"+-";
 
-/// How many bytes of an unterminated line are shown.
-const SHOWN: usize = 32;
-
 /// Longer than the line in which a server explains how to admit clients of other hosts.
 const LONGEST: usize = 4096;
 
@@ -65,10 +62,6 @@ fn said(target: &Target, words: &[u8], error: StoreError) -> StoreError {
     let is_turned_away = TURNED_AWAY.iter().any(|said| words.starts_with(said));
     match redis::parse_redis_value(words) {
         Ok(Value::ServerError(said)) if is_turned_away => StoreError::at(target, &said.into()),
-        // The reply to PING is one short line.
-        _ if words[0] == b'+' && !words.contains(&b'\n') => {
-            not_redis(target, &words[..words.len().min(SHOWN)])
-        }
         _ if REPLIES.contains(&words[0]) => error,
         _ => not_redis(target, words),
     }

@@ -26,7 +26,7 @@ pub(in crate::store) enum Token {
 
 /// The longest line, with the same limit as in servers. Longer data is sent as a string with its
 /// length first.
-pub(in crate::store) const LONGEST_LINE: usize = 64 * 1024;
+const LONGEST_LINE: usize = 64 * 1024;
 
 /// The fewest bytes of an array element: `+` and the line end.
 pub(in crate::store) const SHORTEST: usize = 3;

@@ -22,9 +22,6 @@ fn missing(why: &str) -> Option<String> {
     if of_keys.iter().any(|words| why.contains(words)) {
         return Some("a ~PATTERN that matches the Redis key".to_owned());
     }
-    if why.contains("access one of the channels") || why.contains("access a channel") {
-        return Some("a &PATTERN that matches the channel".to_owned());
-    }
     // Redis 6.2 and 7.0 do not name the command.
     if why.contains("can't run this command") { Some(OF_SCRIPT.to_owned()) } else { None }
 }

@@ -83,8 +83,6 @@ fn a_text_is_read_in_every_way_that_it_can_be_meant() {
     assert_eq!(readings("3/express/k", &[]), (None, 0), "nor one of this database");
     let of_nul_list = GivenKey { is_name: true, ..GivenKey::word("express/\"k\"") };
     assert_eq!(of_nul_list.meanings(&catalog(&[], None), 0).keys.len(), 0);
-    let line = GivenKey { has_cr: true, ..GivenKey::word("k") };
-    assert_eq!(line.meanings(&catalog(&[], None), 0).keys, [b"k".to_vec(), b"k\r".to_vec()]);
 }
 
 #[test]
