@@ -439,7 +439,7 @@ fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
     match AcceptedFrontiers::parse(&json) {
         Ok(accepted) => Ok(accepted),
         Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
-            .hint("write it with `idemctl explore all -o json`")
+            .hint("write it with `-o json` of this version")
             .into()),
     }
 }

@@ -58,7 +58,8 @@ use crate::store::RecordReader;
 ///
 /// For locks whose workers crashed between the operation and its result. Asks a program about each
 /// lock, shows one table, asks you once, and then performs the service's own `complete` or
-/// `release` step on each lock that has not changed since.
+/// `release` step on each lock that has not changed since. Without a `release` step it removes the
+/// lock, as `force-unlock` does.
 ///
 /// Takes locks without expiry, and locks known to be at least --older-than old, for which the lock
 /// TTL of your deployment must be stated. KEYs, --key-file and --from take only the locks of these

@@ -220,7 +220,7 @@ fn accepted(file: &Path) -> Result<AcceptedMatrix> {
     match AcceptedMatrix::parse(&json) {
         Ok(accepted) => Ok(accepted),
         Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
-            .hint("write it with `idemctl simulate --all -o json`")
+            .hint("write it with `-o json` of this version")
             .into()),
     }
 }

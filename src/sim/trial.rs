@@ -208,7 +208,7 @@ impl Trial<'_> {
                 };
                 let message = format!(
                     "with {state} the call replies {} ({}), but the `when` of its replies predicts \
-                    {predicted}; fix `when`",
+                    {predicted}; mend the call, or its `when`",
                     shown(&reply),
                     meaning.as_str(),
                 );

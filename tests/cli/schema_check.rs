@@ -261,7 +261,7 @@ fn a_success_that_no_when_names_is_an_error() {
     let run = run.unnamed(&["schema", "check", "mine"]).exits(1);
     run.shows(
         "error: with a result there the call replies 1 (released), but the `when` of its replies \
-        predicts nothing; fix `when`",
+        predicts nothing; mend the call, or its `when`",
     );
     let run = with(&release("[{ record = \"running\" }, { record = \"done\" }]"), TAKE);
     run.unnamed(&["schema", "check", "mine"]).exits(0);

@@ -237,9 +237,6 @@ fn failure(page: &mut Page, task: &ProbeTask, checked: &CheckedService) {
     if !shown.is_empty() {
         page.text.push_str(&side_by_side(page.view, &shown));
     }
-    if checked.is_shown_by_number() {
-        page.field("Shown by", "the number of effects; the answers alone do not show it");
-    }
     if let Some(record) = record_of(checked) {
         let mut words = record_words(record);
         if is_read_meanwhile(checked) {

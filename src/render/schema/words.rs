@@ -4,9 +4,8 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
     Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
-    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply,
-    ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat,
-    WithoutRedis,
+    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply, ReplyPattern,
+    Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
 use crate::render::words::lease;

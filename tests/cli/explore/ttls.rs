@@ -112,6 +112,7 @@ fn none_states_nothing() {
     let stubborn = reference().with("complete.lua", RESULT_MS, "'EX', '86399'");
     assert!(of_mine(&stubborn, &faults).contains_key("ttl-as-stated"));
     let unstated = stubborn.with("schema.toml", "result = \"24h\"", "result = \"none\"");
+    let unstated = unstated.with("schema.toml", "\"{result_ttl}\"", "\"86400\"");
     let broken = of_mine(&unstated, &faults);
     assert!(!broken.contains_key("ttl-as-stated"), "{broken:?}");
 }

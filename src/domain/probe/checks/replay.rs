@@ -13,7 +13,7 @@ use crate::domain::probe::task::ProbeTask;
 pub(in crate::domain::probe) const AT_ONCE: ProbeCheck = ProbeCheck {
     id: "replay-at-once",
     group: ProbeGroup::Replay,
-    title: "a retry right after the whole answer gets the result",
+    title: "a retry right after the whole answer is a success, too",
     steps: send_twice_at_once,
     judge: judge_at_once,
 };

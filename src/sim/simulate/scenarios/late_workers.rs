@@ -218,8 +218,7 @@ pub(super) const FAILURE_DELETES_RESULT: Scenario = Scenario {
         name: "failure-deletes-result",
         summary: "a slow worker stores its result, and the failure of the next worker deletes the \
             result",
-        remedy: "compare the lock's owner in the script that removes a lock, because a plain DEL \
-            also removes a result; let no stored failure be final",
+        remedy: "let no stored failure be final, and let no failure remove a stored result",
     },
     run: |environment| Box::pin(failure_deletes_result(environment)),
 };
