@@ -278,7 +278,7 @@ fn another_fingerprint_is_refused_or_warned_of() {
     server.set("keeps:a", r#"{"st":"D","fp":"F","data":1}"#, 600_000);
     let replace = ["complete", "a", "--schema", "keeps", "--replace", "--body", "2", "--yes"];
     let refused = server.idemctl(&[&replace[..], &["--fingerprint", "G"]].concat()).exits(2);
-    refused.says("keeps keeps the stored fingerprint F when it stores a result");
+    refused.says("the result of keeps would have another fingerprint (F)");
     server.idemctl(&replace).exits(0);
 }
 

@@ -166,30 +166,23 @@ impl ChosenCompletion {
                 "--fingerprint: {name} would store this result without a fingerprint, because the \
                 value that it replaces has none"
             ))
-            .hint(with_quotes(
-                inputs,
+            .hint(
                 "store the response with the service itself, or let idemctl write the fingerprint \
                 with {fingerprint} in result_value of a schema of your own; nothing was changed",
-            )));
-        }
-        let Some(kept) = predicted_record.fingerprint() else { return Ok(()) };
-        let stored = record.fingerprint();
-        if stored != Some(kept) && !kept.contains(&self.fingerprint) {
-            let kept = escape::text(kept.as_bytes());
-            return Err(CommandError::usage(format!(
-                "--fingerprint: {name} would read another fingerprint ({kept}) in its result"
-            ))
-            .hint(
-                "omit quotes and backslashes, which cannot be written unescaped; nothing was \
-                changed",
             ));
         }
-        if stored != Some(kept) || self.fingerprint == kept {
+        let Some(kept) = predicted_record.fingerprint() else { return Ok(()) };
+        let is_kept = if record.fingerprint() == Some(kept) {
+            self.fingerprint == kept
+        } else {
+            kept.contains(&self.fingerprint)
+        };
+        if is_kept {
             return Ok(());
         }
         let kept = escape::text(kept.as_bytes());
         Err(CommandError::usage(format!(
-            "--fingerprint: {name} keeps the stored fingerprint {kept} when it stores a result"
+            "--fingerprint: the result of {name} would have another fingerprint ({kept})"
         ))
         .hint("omit --fingerprint; nothing was changed"))
     }
@@ -242,35 +235,16 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
             "{key}: {name} cannot store this response ({why})"
         ))
         .changed_nothing()
-        .hint(with_quotes(
-            inputs,
-            "check that the body is the one that the service's client gets",
-        )));
+        .hint("check that the body is the one that the service's client gets"));
     }
     if let Some(why) = manual_step::unread_result(record, inputs) {
         return Err(CommandError::usage(format!(
             "{key}: the value that {name} would write cannot be read back as a result ({why})"
         ))
         .changed_nothing()
-        .hint(with_quotes(
-            inputs,
-            "compare the response with the fields that `idemctl schema show` lists",
-        )));
+        .hint("compare the response with the fields that `idemctl schema show` lists"));
     }
     Ok(())
-}
-
-/// A hint that also mentions quotes, if the key, the owner or the fingerprint contains any.
-fn with_quotes(inputs: &StepInputs<'_>, hint: &str) -> String {
-    let parts = [inputs.key, inputs.owner, inputs.fingerprint.as_bytes()];
-    let has_quotes = parts.iter().any(|part| part.iter().any(|byte| matches!(byte, b'"' | b'\\')));
-    if !has_quotes {
-        return hint.to_owned();
-    }
-    format!(
-        "{hint}; quotes and backslashes in the key, the owner or the fingerprint cannot be written \
-        unescaped"
-    )
 }
 
 /// That retries may fail because the result would not have these fields.

@@ -35,32 +35,22 @@ impl FromStr for ScheduleToken {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut parts = text.trim().splitn(3, ':');
-        let format = parts.next();
-        let workers = parts.next();
-        let acts = parts.next();
-        let (Some(format), Some(workers), Some(acts)) = (format, workers, acts) else {
-            return Err("it is not a token; `explore -o json` writes tokens".to_owned());
-        };
-        if format != "1" {
-            return Err(format!("its format is {format}, and this idemctl reads format 1"));
-        }
-        let without_mark = workers.strip_suffix(OTHER_PAYLOAD);
-        let has_other_payload = without_mark.is_some();
-        let workers = without_mark.unwrap_or(workers);
-        let workers: Vec<_> = workers.split(',').map(str::to_owned).collect();
-        let mut schedule = Vec::new();
-        for word in acts.split('.') {
-            if schedule.len() == MAX_ACTS {
-                return Err(format!("it has more than {MAX_ACTS} steps"));
-            }
-            let Some(act) = Act::from_word(word) else {
-                return Err(format!("`{word}` is not a step"));
-            };
-            schedule.push(act);
-        }
-        Ok(Self { workers, has_other_payload, acts: schedule })
+        read(text).ok_or_else(|| "it is not a token; `explore -o json` writes tokens".to_owned())
     }
+}
+
+fn read(text: &str) -> Option<ScheduleToken> {
+    let (workers, acts) = text.trim().strip_prefix("1:")?.split_once(':')?;
+    let without_mark = workers.strip_suffix(OTHER_PAYLOAD);
+    let has_other_payload = without_mark.is_some();
+    let workers = without_mark.unwrap_or(workers);
+    let workers = workers.split(',').map(str::to_owned).collect();
+    let acts: Vec<Act> =
+        acts.split('.').take(MAX_ACTS + 1).map(Act::from_word).collect::<Option<_>>()?;
+    if acts.len() > MAX_ACTS {
+        return None;
+    }
+    Some(ScheduleToken { workers, has_other_payload, acts })
 }
 
 #[cfg(test)]

@@ -33,7 +33,9 @@ pub(crate) fn parse_rows(bytes: &[u8]) -> Result<Vec<ProviderRow>, String> {
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         format!("line {line}: it is not UTF-8")
     })?;
-    let mut lines = parse_lines(text)?.into_iter();
+    let mut lines = parse_lines(text)
+        .map_err(|line| format!("line {line}: it is not csv (RFC 4180); check its quotes"))?
+        .into_iter();
     let heading = lines.next().map(|(_, cells)| cells).unwrap_or_default();
     let names: Vec<_> =
         heading.iter().map(|name| name.trim().to_lowercase().replace([' ', '-'], "_")).collect();
@@ -77,8 +79,9 @@ fn row(line: usize, cells: Vec<String>) -> Result<ProviderRow, String> {
     Ok(ProviderRow { line, key, outcome, status, body_file })
 }
 
-/// The cells of each line that is not empty, with the number of the line.
-fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
+/// The cells of each line that is not empty, with the number of the line. The error is the number of
+/// a line that is not csv.
+fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, usize> {
     let mut lines = Vec::new();
     let mut characters = text.chars().peekable();
     let mut line = 1;
@@ -88,10 +91,9 @@ fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
         loop {
             let mut cell = String::new();
             if characters.next_if_eq(&'"').is_some() {
-                line += quoted_cell(&mut characters, &mut cell)
-                    .ok_or_else(|| format!("line {first_line}: a quote is not closed"))?;
+                line += quoted_cell(&mut characters, &mut cell).ok_or(first_line)?;
                 if !matches!(characters.peek(), None | Some(',' | '\n' | '\r')) {
-                    return Err(format!("line {line}: text follows a closing quote"));
+                    return Err(line);
                 }
             } else {
                 while let Some(character) =
@@ -100,7 +102,7 @@ fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
                     cell.push(character);
                 }
                 if cell.contains('"') {
-                    return Err(format!("line {line}: a quote is inside a cell without quotes"));
+                    return Err(line);
                 }
             }
             cells.push(cell);
@@ -108,7 +110,7 @@ fn parse_lines(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
                 Some(',') => {}
                 Some('\r') => match characters.next() {
                     Some('\n') | None => break,
-                    Some(_) => return Err(format!("line {line}: a carriage return ends no line")),
+                    Some(_) => return Err(line),
                 },
                 _ => break,
             }
@@ -165,8 +167,8 @@ mod tests {
             ("a,done,,\na,done,,\n", "line 3: its key is on line 2"),
             (",done,,\n", "line 2: the key is empty"),
             ("a,not-done,201,\n", "line 2: only `done`"),
-            ("\"a,done,,\n", "line 2: a quote is not closed"),
-            ("a\"b,done,,\n", "line 2: a quote is inside"),
+            ("\"a,done,,\n", "line 2: it is not csv"),
+            ("a\"b,done,,\n", "line 2: it is not csv"),
             ("", "no line after the heading"),
         ] {
             let why = rows(text).unwrap_err();

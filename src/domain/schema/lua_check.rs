@@ -26,25 +26,31 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
     for table in ["KEYS", "ARGV"] {
         let used = positions(&code, table);
         for call in calls {
-            let sent = if table == "KEYS" { call.keys } else { call.args };
-            let or_more = table == "ARGV" && call.more_args;
-            for (number, line) in &used {
-                // KEYS and ARGV start at 1, so that position 0 is always nil.
-                if (*number > sent && !or_more) || *number == 0 {
-                    let sent = match sent {
-                        0 => "none".to_owned(),
-                        1 => "one".to_owned(),
-                        sent => sent.to_string(),
-                    };
-                    let message = format!("uses {table}[{number}], but the call sends {sent}");
-                    faults.push(LuaFault { line: *line, message });
-                }
-            }
+            faults.extend(against_call(table, &used, call));
         }
     }
     faults.sort_by_key(|fault| fault.line);
     // Several calls of one script can have the same fault.
     faults.dedup();
+    faults
+}
+
+fn against_call(table: &str, used: &[(usize, usize)], call: &ArgumentCounts) -> Vec<LuaFault> {
+    let sent = if table == "KEYS" { call.keys } else { call.args };
+    let or_more = table == "ARGV" && call.more_args;
+    let count = match sent {
+        0 => "none".to_owned(),
+        1 => "one".to_owned(),
+        sent => sent.to_string(),
+    };
+    let mut faults = Vec::new();
+    for (number, line) in used {
+        // KEYS and ARGV start at 1, so that position 0 is always nil.
+        if (*number > sent && !or_more) || *number == 0 {
+            let message = format!("uses {table}[{number}], but the call sends {count}");
+            faults.push(LuaFault { line: *line, message });
+        }
+    }
     faults
 }
 

@@ -56,7 +56,7 @@ fn a_token_of_what_cannot_happen_is_a_usage_error() {
         ("1:nobody:s0", "there is no schema `nobody`"),
         ("1:express,go-chi:s0", "different Redis keys"),
         ("1:a,a,a,a,a,a,a,a,a:s0", "at most 8 workers"),
-        ("2:express:s0", "format 1"),
+        ("2:express:s0", "it is not a token"),
         ("express", "it is not a token"),
     ] {
         explore(&["--replay", token]).exits(2).says(why);

@@ -88,7 +88,7 @@ fn several_keys_come_from_a_file_and_those_without_a_record_are_named() {
     let server =
         Server::holding(&[("idempotency:a", PENDING, 60_000), ("idempotency:b", PENDING, 60_000)]);
     let run = server
-        .idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\r\nb\r\na\r\nnowhere\r\n")
+        .idemctl_fed(&["inspect", "--key-file", "-", "-o", "jsonl"], b"a\nb\na\nnowhere\n")
         .exits(3);
     assert_eq!(run.json_lines().len(), 2);
     run.says("nowhere: no record");

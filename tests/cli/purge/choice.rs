@@ -119,7 +119,7 @@ fn each_selector_removes_what_it_says_and_no_lock_unless_asked() {
         ["idempotency:old"]
     );
     assert_eq!(
-        removed(&["--key-file", "-"], b"old\r\nnew\r\n"),
+        removed(&["--key-file", "-"], b"old\nnew\n"),
         ["idempotency:new", "idempotency:old"]
     );
     assert_eq!(
