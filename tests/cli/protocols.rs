@@ -228,8 +228,7 @@ fn an_unreadable_result_is_read_before_the_lock() {
 fn a_protocol_that_does_not_fit_says_why() {
     let set = |from: &str, to: &str| SET_NX_GET.replace(from, to);
     let wrong = two_keys("set-nx-get");
-    let hash = SET_NX_GET
-        .replace("name = \"running\"", "name = \"running\"\ntype = \"hash\"");
+    let hash = SET_NX_GET.replace("name = \"running\"", "name = \"running\"\ntype = \"hash\"");
     let owned = FENCED_RECORD
         .replace("fields = { status = ", "fields = { owner = \"/by\", status = ")
         .replace("[\"/st\", \"/code\"", "[\"/st\", \"/by\", \"/code\"");

@@ -44,8 +44,7 @@ pub(crate) use ttl::NO_TTL;
 pub use ttl::TtlOf;
 pub use value_format::State;
 pub(crate) use value_format::{
-    BodyEncoding, BodyIs, Clock, ExpiresAt, FieldPointers, PastExpiry, Timestamp,
-    ValueFormat,
+    BodyEncoding, BodyIs, Clock, ExpiresAt, FieldPointers, PastExpiry, Timestamp, ValueFormat,
 };
 pub(crate) use value_template::Template;
 pub(crate) use write_format::{HeaderNames, HeadersAs, Keeps, Numbers, WriteFormat};

@@ -4,9 +4,8 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
     Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
-    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply,
-    ReplyPattern, Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat,
-    WithoutRedis,
+    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply, ReplyPattern,
+    Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
 use crate::render::words::lease;
@@ -26,11 +25,7 @@ pub(super) fn origin(origin: &SchemaOrigin) -> String {
 
 /// How the Redis keys of a schema hold its records.
 pub(super) fn layout(schema: &Schema) -> &'static str {
-    if schema.has_separate_result() {
-        "lock and result"
-    } else {
-        "one key"
-    }
+    if schema.has_separate_result() { "lock and result" } else { "one key" }
 }
 
 /// The templates of a schema's Redis keys.

@@ -105,17 +105,6 @@ fn a_ttl_that_is_not_stated_is_found_by_the_call_that_sets_it() {
     }
 }
 
-/// Rule: `none` states nothing.
-#[test]
-fn none_states_nothing() {
-    let faults = ["--workers", "2", "--faults", "expiry=0,crash=0,lost=0,fail=1"];
-    let stubborn = reference().with("complete.lua", RESULT_MS, "'EX', '86399'");
-    assert!(of_mine(&stubborn, &faults).contains_key("ttl-as-stated"));
-    let unstated = stubborn.with("schema.toml", "result = \"24h\"", "result = \"none\"");
-    let broken = of_mine(&unstated, &faults);
-    assert!(!broken.contains_key("ttl-as-stated"), "{broken:?}");
-}
-
 /// Rule: on a named server keys have shorter TTLs, so a script's own longer TTL is not judged.
 #[test]
 fn a_limit_for_test_keys_is_not_taken_for_the_stated_ttl() {

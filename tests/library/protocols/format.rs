@@ -30,7 +30,6 @@ pub struct Format {
     closed: Option<Vec<String>>,
     pub owner: Option<String>,
     pub fingerprint: Option<String>,
-    pub has_error: bool,
     /// The pointer to an expiry in the value, and how many milliseconds its unit has.
     expires: Option<(String, i64)>,
 }
@@ -68,7 +67,6 @@ impl Format {
             closed,
             owner: field("owner"),
             fingerprint: field("fingerprint"),
-            has_error: fields.contains_key("error"),
             expires: value.get("expires_at").map(|expires| {
                 let unit = table(expires).get("unit").map_or("ms", text_of);
                 let field = text_of(&table(expires)["field"]).to_owned();
