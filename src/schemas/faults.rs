@@ -223,8 +223,7 @@ fn keys_beside_records(folder: &Path, schema: &Schema) -> Vec<Problem> {
         let names = names.join(", ");
         let message = format!(
             "{name} may also write Redis keys beside those of the record: {names}. idemctl does not \
-            look at them when it predicts answers, and neither backs them up nor restores them. \
-            If each record has its own, describe them in `parts` of `[keys]`"
+            look at them when it predicts answers, and neither backs them up nor restores them"
         );
         let line = line_of_table(&text, &format!("[[{name}.call]]"), 0);
         problems.push(problem(&file, line, message, false));

@@ -353,7 +353,7 @@ impl Trial<'_> {
         }
         let mut contents = Vec::new();
         for (key, content) in self.inputs.schema.keys.iter().zip(self.state) {
-            contents.push(format!("{} at {}", content.name, key.name));
+            contents.push(format!("{} at {}", content.name, key.role.as_str()));
         }
         contents.join(" and ") + payload
     }

@@ -370,6 +370,7 @@ fn a_removed_word_is_refused_with_what_to_use_instead() {
     for (place, word) in [
         ("KEYS", ", members = \"set\""),
         ("KEYS", ", hash = \"sha256(body)\""),
+        ("KEYS", ", parts = { code = \"old:{key}:code\" }"),
         ("TOP", "effect = { keyed = true }"),
         ("TOP", "compares_payload = \"always\""),
         ("TOP", "unreadable = \"conflict\""),
