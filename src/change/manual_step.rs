@@ -391,7 +391,7 @@ impl ManualStep<'_> {
         if outcome.means != Some(Meaning::Stored) {
             return None;
         }
-        let completed = manual_step::predicted_record(self.report.record, &self.inputs, &[]);
+        let completed = manual_step::predicted_record(self.report.record, &self.inputs, None);
         let result = &outcome.now.seen.keys[completed.schema.result_key_index()];
         manual_step::other_outcome(&completed, &result.content)
     }

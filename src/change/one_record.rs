@@ -158,7 +158,7 @@ pub fn described_step<'a>(
     step: Option<&'a Step>,
 ) -> Result<&'a Step, CommandError> {
     let Some(step) = step else { return Err(undescribed(record, name)) };
-    let Some(why) = record.schema.read_only_beside_parts_because() else { return Ok(step) };
+    let Some(why) = record.schema.read_only_because() else { return Ok(step) };
     let stop = CommandError::usage(format!("{}: {why}", record.schema.name));
     Err(if record.seen.is_absent() { stop } else { stop.hint(removal_hint(record)) })
 }
@@ -197,8 +197,7 @@ pub fn check_creates_lock(schema: &Schema) -> Result<(), CommandError> {
     let Some(needs) = &schema.write.lock_needs else { return Ok(()) };
     let can_complete = match &schema.complete {
         Some(step) => {
-            schema.read_only_beside_parts_because().is_none()
-                && schema.untimed_because(step).is_none()
+            schema.read_only_because().is_none() && schema.untimed_because(step).is_none()
         }
         None => false,
     };

@@ -99,9 +99,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             explain_refusal(session, step);
         }
     }
-    let keeps_hash = schema.locks_keep_fingerprint() || schema.fingerprint_part().is_some();
     let stores_hash = report.predicted == Some(Meaning::Acquired)
-        && keeps_hash
+        && schema.locks_keep_fingerprint()
         && manual_step::may_take_lock(&record, &fingerprint, false);
     if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
         session.ui.warning(

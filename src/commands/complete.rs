@@ -135,7 +135,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     report.rehearsed_next = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.times_left());
+    let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.time_left());
     if report.predicted == Some(Meaning::Stored) {
         check_delivery(&predicted_record, &inputs, &rehearsal)?;
     }

@@ -162,9 +162,7 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
 }
 
 fn decide(record: &Record) -> LockDecision {
-    let removable = unlock::removable(record);
-    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
-    match freed {
+    match unlock::removable(record) {
         Ok(key_index) => LockDecision::Possible(key_index, shown_in_table(record, key_index)),
         Err(why) => LockDecision::Refused(why),
     }

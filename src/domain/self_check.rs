@@ -5,10 +5,10 @@ use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
-    Content, Deadline, Decoded, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
+    Content, Deadline, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
 };
 use crate::domain::schema::{Schema, State, TtlOf};
-use crate::domain::step::{Answer, StepInputs, UnknownAnswer, next_request};
+use crate::domain::step::{Answer, StepInputs, next_request};
 
 /// A contradiction within a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -322,25 +322,10 @@ fn leads_to(
         keys.push(KeyState::new(&[], content, TimeLeft::Millis(1_000), Deadline::Unknown));
     }
     let seen = Observation { server_ms: Some(now_ms), atomic: true, keys };
-    let mut readings = decode::decode_all(schema, &seen);
-    let next = next_request::of(schema, &readings, &seen);
-    // The parts of a record are not written here.
-    let is_without_part = matches!(next.unknown_because, Some(UnknownAnswer::NoFingerprint(_)));
-    let answer = next.answer;
-    if answer == wanted || is_without_part {
+    let readings = decode::decode_all(schema, &seen);
+    let answer = next_request::of(schema, &readings, &seen).answer;
+    if answer == wanted {
         return None;
-    }
-    // The service may reject every request while the part with the fingerprint is absent.
-    if let Some(part) = schema.fingerprint_part()
-        && readings[part].is_absent()
-        && let Some(format) = schema.values.iter().position(|format| format.key_index == part)
-    {
-        let fingerprint = Some("f".to_owned());
-        let value = Decoded { fingerprint, ..Decoded::of_format(format) };
-        readings[part] = Reading::Value(Box::new(value));
-        if next_request::of(schema, &readings, &seen).answer == wanted {
-            return None;
-        }
     }
     Some(Mismatch {
         about: "[[begin.call]]",

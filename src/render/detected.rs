@@ -228,8 +228,6 @@ fn states(group: &KeyGroup) -> String {
         let state = match *state {
             "foreign" => "unrecognised",
             "undecided" => "of unknown state, because only the beginning of a long value is read",
-            "part" if *count == 1 => "part of a record",
-            "part" => "parts of records",
             state => state,
         };
         states.push(format!("{count} {state}"));

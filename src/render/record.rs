@@ -368,7 +368,7 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
         Content::Text { .. } => String::new(),
     };
     let role = if record.schema.keys.len() > 1 {
-        format!(" [{}]", escape::text(record.schema.keys[key_index].name.as_bytes()))
+        format!(" [{}]", record.schema.keys[key_index].role.as_str())
     } else {
         String::new()
     };

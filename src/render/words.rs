@@ -203,11 +203,9 @@ pub fn reply(reply: &StepReply) -> String {
 }
 
 fn how_long(record: &Record, next: &NextRequest) -> String {
-    if next.gives_ttl {
-        return "until the lock expires; it has no TTL, and this request gives it one".to_owned();
-    }
+    // An answer without an end is that of a lock to which this request gives a TTL.
     let Some(until) = next.until else {
-        return "until its service changes its Redis keys, because no expiry ends it".to_owned();
+        return "until the lock expires; it has no TTL, and this request gives it one".to_owned();
     };
     let what = match next.until_key {
         Some(key_index) => what_ends(record, key_index),
@@ -217,17 +215,13 @@ fn how_long(record: &Record, next: &NextRequest) -> String {
         TimeLeft::NoExpiry if next.until_key.is_some_and(|index| has_no_ttl(record, index)) => {
             format!("as long as {what} exists, because its service gives it no TTL")
         }
-        TimeLeft::NoExpiry if next.until_key.is_some_and(|index| record.schema.is_part(index)) => {
-            format!("until its service removes {what}, which never expires")
-        }
         TimeLeft::NoExpiry => format!("indefinitely, because {what} never expires"),
         TimeLeft::Millis(ms) => {
             // Another Redis key may still reject the next request then, such as a lock beside the
             // result.
-            let after = match (next.then, next.until_key) {
-                (Some(after), _) => after,
-                (None, Some(key_index)) => answer_without(record, key_index),
-                (None, None) => Answer::Execute,
+            let after = match next.until_key {
+                Some(key_index) => answer_without(record, key_index),
+                None => Answer::Execute,
             };
             let then = match after {
                 _ if record.is_renewable() => ", unless its worker renews the lock",
@@ -250,10 +244,6 @@ fn executes_later(record: &Record, next: &NextRequest) -> &'static str {
 
 /// The value of a Redis key, as the subject of a sentence about its end.
 fn what_ends(record: &Record, key_index: usize) -> String {
-    if record.schema.is_part(key_index) {
-        let name = escape::text(record.schema.keys[key_index].name.as_bytes());
-        return format!("its Redis key `{name}`");
-    }
     let state = match record.readings[key_index].decoded() {
         Some(value) => record.schema.values[value.format].state,
         None => State::Unreadable,
@@ -271,7 +261,6 @@ fn has_no_ttl(record: &Record, key_index: usize) -> bool {
     let schema = &record.schema;
     let Some(value) = record.readings[key_index].decoded() else { return false };
     let of = match schema.values[value.format].state {
-        _ if schema.is_part(key_index) => return false,
         State::InProgress if key_index == schema.lock_key_index() => TtlOf::Lock,
         State::InProgress | State::Completed | State::Failed => TtlOf::Result,
         State::Absent | State::Released | State::Unreadable => return false,

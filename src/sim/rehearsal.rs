@@ -21,9 +21,8 @@ const ABSENT: i64 = -2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rehearsal {
     pub(crate) then: RehearsedAnswer,
-    /// How long each Redis key of the record stays after the step, in the order of the schema;
-    /// `None` for an absent one. Empty if the result was not stored.
-    pub(crate) times_left: Vec<Option<TimeLeft>>,
+    /// How long the result stays after the step; `None` if it was not stored.
+    pub(crate) time_left: Option<TimeLeft>,
     /// The response that clients get; `None` if the stored result has none.
     pub(crate) delivered: Option<Delivered>,
     /// The content of the result's Redis key after the complete step.
@@ -127,19 +126,9 @@ pub(super) async fn rehearse_on(
             }
             ExecutedStep::Undecided => None,
         };
-        return Ok(Some(Rehearsal {
-            then,
-            times_left: Vec::new(),
-            delivered: None,
-            stored,
-            refusal,
-        }));
+        return Ok(Some(Rehearsal { then, time_left: None, delivered: None, stored, refusal }));
     }
-    // The step may also renew a part, which then ends a replay later.
-    let mut times_left = Vec::with_capacity(record.seen.keys.len());
-    for key in &record.seen.keys {
-        times_left.push(time_left_of(key, connection).await?);
-    }
+    let time_left = time_left_of(&record.seen.keys[key_index], connection).await?;
     // The next request comes from another worker, which has its own owner ID.
     let owner = Uuid::new_v4().to_string();
     let response = Response::default();
@@ -167,7 +156,7 @@ pub(super) async fn rehearse_on(
     if delivered.as_ref().is_none_or(|delivered| delivered.is_opaque) {
         delivered = manual_step::delivered(schema, &stored);
     }
-    Ok(Some(Rehearsal { then, times_left, delivered, stored, refusal: None }))
+    Ok(Some(Rehearsal { then, time_left, delivered, stored, refusal: None }))
 }
 
 /// How long a Redis key stays after the step; `None` if it is absent. A step that sets no expiry

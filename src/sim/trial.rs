@@ -283,7 +283,7 @@ impl Trial<'_> {
         }
         let mut contents = Vec::new();
         for (key, (name, _)) in self.inputs.schema.keys.iter().zip(self.state) {
-            contents.push(format!("{name} at {}", key.name));
+            contents.push(format!("{name} at {}", key.role.as_str()));
         }
         contents.join(" and ") + payload
     }

@@ -145,7 +145,6 @@ fn warning(schema: &Schema, step: &str, key_index: usize, content: &Content) -> 
     let reading = decode::decode_value(schema, key_index, content);
     let format = &schema.values[reading.decoded()?.format];
     let (what, of) = match format.state {
-        _ if schema.is_part(key_index) => ("part", TtlOf::Result),
         State::InProgress => ("lock", TtlOf::Lock),
         State::Failed => ("failure", TtlOf::Result),
         _ => ("result", TtlOf::Result),

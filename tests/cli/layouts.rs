@@ -2,14 +2,13 @@
 
 use crate::support::Server;
 
-/// A counting semaphore, as redis-semaphore of Ruby keeps it: free tokens are in a list.
+/// A counting semaphore, as redis-semaphore of Ruby keeps it.
 const SEMAPHORE: &str = r#"format = 2
 name = "semaphore"
 ttl = { lock = "none" }
 
 [keys]
 lock = "sem:{key}:grabbed"
-parts = { free = "sem:{key}:free", exists = "sem:{key}:exists" }
 
 [[value]]
 name = "grabbed"
@@ -17,53 +16,7 @@ at = "lock"
 type = "hash"
 required = ["/0"]
 state = "in-progress"
-
-[[value]]
-name = "tokens"
-at = "free"
-type = "list"
-
-[[value]]
-name = "one"
-at = "exists"
-equals = "1"
-
-[[begin.call]]
-command = ["GETSET", "sem:{key}:exists", "1"]
-replies = [
-  { nil = true, means = "acquired", when = { exists = "absent" } },
-  { text = true, means = "next" },
-]
-
-[[begin.call]]
-command = ["LPOP", "sem:{key}:free"]
-replies = [
-  { nil = true, means = "conflict", when = { free = "absent" } },
-  { text = true, means = "acquired", when = { free = "present" } },
-]
 "#;
-
-/// Rule: an answer ends when an expiry changes it, whichever Redis key that is.
-#[test]
-fn an_answer_ends_with_the_key_that_decides_it() {
-    let server = Server::start();
-    server.describe("semaphore", &[("schema.toml", SEMAPHORE)]);
-    server.send::<()>(&[b"HSET", b"sem:a:grabbed", b"0", b"1767225600"]);
-    server.put("sem:a:exists", "1");
-    let inspect = ["inspect", "a", "--schema", "semaphore"];
-    server
-        .idemctl(&inspect)
-        .exits(0)
-        .shows("conflict until its service changes its Redis keys, because no expiry ends it");
-    server.set("sem:a:exists", "1", 300_000);
-    let shown = server.idemctl(&inspect).exits(0);
-    shown.shows("until its Redis key `exists` expires, then it executes");
-    let json = server.idemctl(&[&inspect[..], &["-o", "json"]].concat()).exits(0).json();
-    let until = json["records"][0]["next_request"]["until_ms"].as_u64().unwrap();
-    assert!((290_000..=300_000).contains(&until), "{until}");
-    server.send::<()>(&[b"RPUSH", b"sem:a:free", b"1"]);
-    server.idemctl(&inspect).exits(0).shows("executes the operation");
-}
 
 /// A hash whose begin script assigns the owner, as the library of aklanti does.
 const FENCED: &str = r#"format = 2
@@ -398,7 +351,7 @@ fn a_lock_without_ttl_by_design_is_no_finding_for_extend() {
     assert!(!refused.all().contains("sweep"), "{}", refused.all());
 }
 
-/// A lock beside a result that never expires, and a part that lives longer than the lock.
+/// A lock beside a result that never expires.
 const HELD: &str = r#"format = 2
 name = "held"
 ttl = { lock = "5m", result = "none" }
@@ -406,7 +359,6 @@ ttl = { lock = "5m", result = "none" }
 [keys]
 lock = "held:{key}:lock"
 result = "held:{key}"
-parts = { block = "held:{key}:block" }
 
 [[value]]
 name = "lock"
@@ -423,23 +375,11 @@ at = "result"
 equals = "done"
 state = "completed"
 
-[[value]]
-name = "block"
-at = "block"
-opaque = true
-
 [[begin.call]]
 command = ["SET", "{lock}", "{owner}", "NX", "EX", "{lock_ttl}"]
 replies = [
   { nil = true, means = "conflict", when = { lock = "present" } },
-  { word = "OK", means = "next" },
-]
-
-[[begin.call]]
-command = ["GET", "held:{key}:block"]
-replies = [
-  { text = true, means = "conflict", when = { block = "present" } },
-  { nil = true, means = "acquired", when = { lock = "absent", block = "absent" } },
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
 ]
 "#;
 
@@ -463,11 +403,6 @@ fn the_end_of_an_answer_is_that_of_the_value_that_gives_it() {
     let json = server.idemctl(&json).exits(0).json();
     let until_ms = json["records"][0]["next_request"]["until_ms"].as_u64().unwrap();
     assert!(until_ms <= 20_000, "{until_ms}");
-    // The answer stays the same after the lock, because of a part.
-    server.set("held:c:lock", r#"{"by":"w"}"#, 10_000);
-    server.set("held:c:block", "1", 60_000);
-    let page = inspect("c");
-    page.shows("until its Redis key `block` expires, then it executes");
 }
 
 /// Rule: `begin` succeeds only if it took a lock, whatever its script replies.
@@ -550,26 +485,6 @@ fn a_field_that_cannot_be_decoded_makes_the_result_unreadable() {
     let purge = ["purge", "--schema", "nested", "--state", "completed", "--yes"];
     server.idemctl(&purge).exits(0);
     assert_eq!(server.keys(), ["nested:a"]);
-}
-
-/// Rule: a sweep leaves a lock whose removal may not free the key. Revert: without `check_freed` in `Orphans`, `a` is removed.
-#[test]
-fn a_sweep_leaves_a_lock_of_which_the_answer_without_it_is_unknown() {
-    let server = Server::start();
-    let unpredicted = HELD.replace(
-        "{ text = true, means = \"conflict\", when = { block = \"present\" } }",
-        "{ text = true, means = \"conflict\" }",
-    );
-    assert_ne!(unpredicted, HELD);
-    server.describe("held", &[("schema.toml", &unpredicted)]);
-    for key in ["a", "b"] {
-        server.put(&format!("held:{key}:lock"), r#"{"by":"w"}"#);
-    }
-    server.put("held:a:block", "1");
-    let sweep = ["sweep", "--orphaned", "--schema", "held", "--yes", "--grace", "0"];
-    let swept = server.idemctl(&sweep).exits(0);
-    swept.says("sweep leaves a lock of held alone");
-    assert_eq!(server.keys(), ["held:a:block", "held:a:lock"]);
 }
 
 /// Rule: a Redis key that one schema ignores may be a record of another schema. Revert: without the second condition of `retain`, that record is left out.

@@ -147,196 +147,16 @@ fn a_text_without_the_prefix_of_the_lock_is_unreadable() {
     assert!(!expanded.text().contains("unreadable"), "{}", expanded.text());
 }
 
-/// A response beside a flag and the payload's hash, each at a Redis key of its own.
-const PARTS: &str = r#"format = 2
-name = "kept"
-ttl = { lock = "30s", result = "1h" }
-[keys]
-prefix = "shop:"
-lock = "{prefix}kept:lock:{key}"
-result = "{prefix}kept:{key}"
-parts = { hash = "{prefix}kept:{key}:hash", flag = "{prefix}kept:{key}:flag" }
-[[value]]
-name = "held"
-at = "lock"
-opaque = true
-state = "in-progress"
-[[value]]
-name = "stored"
-at = "result"
-has = ["/id"]
-state = "completed"
-fields = { body = "" }
-body_encoding = "json"
-[[value]]
-name = "payload"
-at = "hash"
-opaque = true
-fields = { fingerprint = "" }
-[[value]]
-name = "flag"
-at = "flag"
-equals = "1"
-[write]
-lock_value = "1"
-result_value = '{body_json}'
-[[begin.call]]
-command = ["GET", "{prefix}kept:{key}:hash"]
-replies = [
-  { value = "payload", means = "mismatch", when = { fingerprint = "other", result = "stored" } },
-  { value = "payload", means = "next" },
-  { nil = true, means = "next" },
-]
-[[begin.call]]
-command = ["GET", "{result}"]
-replies = [
-  { value = "stored", means = "replay" },
-  { nil = true, means = "next" },
-]
-[[begin.call]]
-command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
-replies = [
-  { word = "OK", means = "acquired", when = { lock = "absent" } },
-  { nil = true, means = "conflict", when = { lock = "present" } },
-]
-[[complete.call]]
-command = ["DEL", "{prefix}kept:{key}:flag"]
-replies = [{ integer = 1, means = "next" }, { integer = 0, means = "next" }]
-[[complete.call]]
-command = ["SET", "{result}", "{result_value}", "EX", "{result_ttl}"]
-replies = [{ word = "OK", means = "next", when = {} }]
-[[complete.call]]
-command = ["DEL", "{lock}"]
-replies = [{ integer = 1, means = "stored", when = {} }, { integer = 0, means = "stored" }]
-"#;
-
-const RESPONSE: &str = r#"{"id":1}"#;
-
-fn complete(server: &Server, options: &[&str]) -> crate::support::Run {
-    let words = ["complete", "a", "--schema", "kept", "--body", RESPONSE, "--yes"];
-    server.idemctl(&[&words[..], options].concat())
-}
-
-/// Rule: a part that a call names with `{prefix}` is one of the record.
-#[test]
-fn a_part_with_the_prefix_is_not_beside_the_record() {
-    let server = Server::start();
-    server.describe("kept", &[("schema.toml", PARTS)]);
-    let checked = server.idemctl(&["schema", "check", "kept"]).exits(0);
-    assert!(!checked.all().contains("beside those of the record"), "{}", checked.all());
-    server.set("shop:kept:lock:a", "1", 60_000);
-    server.set("shop:kept:a:flag", "1", 60_000);
-    server.set("shop:kept:a:hash", "h-1", 3_000_000);
-    let run = complete(&server, &[]).exits(0);
-    assert!(!run.all().contains("may also change"), "{}", run.all());
-    // The fingerprint was stored with the lock.
-    run.says("the next request gets a replay").says("Tested with the service's scripts");
-    server.idemctl(&["undo", "--yes"]).exits(0);
-    assert!(server.get("shop:kept:a:flag").is_some());
-}
-
-/// Rule: a replay is promised for the time that the step gives to a part. Revert: with the TTL that
-/// the part has before the step, `complete` promises the replay for a minute.
-#[test]
-fn a_replay_is_promised_for_the_time_that_the_step_gives_a_part() {
-    let server = Server::start();
-    let renews = "[[complete.call]]\ncommand = [\"EXPIRE\", \"{prefix}kept:{key}:hash\", \
-        \"{result_ttl}\"]\nreplies = [{ integer = 1, means = \"next\" }]\n[[complete.call]]";
-    let renews = PARTS.replacen("[[complete.call]]", renews, 1);
-    server.describe("kept", &[("schema.toml", &renews)]);
-    server.set("shop:kept:lock:a", "1", 60_000);
-    server.set("shop:kept:a:hash", "h-1", 60_000);
-    let options = ["complete", "a", "--schema", "kept", "--body", RESPONSE, "--dry-run"];
-    let run = server.idemctl(&options).exits(0);
-    run.says("for another 1h, until the result expires");
-    run.says("Tested with the service's scripts");
-    let untested = server.command().env("PATH", "").args(options).output().unwrap();
-    let said = String::from_utf8(untested.stderr).unwrap();
-    assert!(
-        said.contains("this time is different if the step changes the TTL of `hash`"),
-        "{said}"
-    );
-}
-
-/// Rule: no replay is promised of a record whose fingerprint is absent. Revert: without
-/// `absent_fingerprint`, inspect promises a replay.
-#[test]
-fn a_record_without_the_part_of_its_fingerprint_has_no_known_answer() {
-    let server = Server::start();
-    server.describe("kept", &[("schema.toml", PARTS)]);
-    server.set("shop:kept:a", RESPONSE, 3_000_000);
-    let inspect = || server.idemctl(&["inspect", "a", "--schema", "kept"]).exits(0);
-    inspect().shows("unknown, because the Redis key `hash`, which has the fingerprint, is absent");
-    // It may expire before the result.
-    server.set("shop:kept:a:hash", "h-1", 60_000);
-    inspect().shows("replay").shows("until its Redis key `hash` expires");
-    // The schema can say what begin then replies.
-    let said = "{ value = \"stored\", means = \"replay\", when = [\
-        { result = \"stored\", hash = \"payload\" }, { result = \"stored\", hash = \"absent\" }] }";
-    let said = PARTS.replace("{ value = \"stored\", means = \"replay\" }", said);
-    server.describe("kept", &[("schema.toml", &said)]);
-    server.send::<i64>(&[b"DEL", b"shop:kept:a:hash"]);
-    inspect().shows("replay");
-}
-
-/// Rule: a response is not stored without the fingerprint that retries need.
-#[test]
-fn a_response_is_not_created_without_the_part_of_its_fingerprint() {
-    let server = Server::start();
-    server.describe("kept", &[("schema.toml", PARTS)]);
-    for options in [&["--create"][..], &["--create", "--fingerprint", "h-1"]] {
-        let run = complete(&server, options).exits(2);
-        run.says("at shop:kept:a:hash, which is absent, and its complete step does not store it");
-    }
-    let stores = "[[complete.call]]\ncommand = [\"SET\", \"{prefix}kept:{key}:hash\", \
-        \"{fingerprint}\"]\nreplies = [{ word = \"OK\", means = \"next\" }]\n[[complete.call]]";
-    let stores = PARTS.replacen("[[complete.call]]", stores, 1);
-    server.describe("kept", &[("schema.toml", &stores)]);
-    complete(&server, &["--create"]).exits(2).says("which is needed as --fingerprint");
-    assert_eq!(server.size(), 0);
-    let run = complete(&server, &["--create", "--fingerprint", "h-1"]).exits(0);
-    run.says("Tested with the service's scripts");
-    assert_eq!(server.get("shop:kept:a:hash").unwrap(), b"h-1");
-}
-
-/// Rule: `--create` and `--replace` are refused for an absent fingerprint unless the schema states
-/// that the service replays the response. Then both say the same as `inspect`.
-#[test]
-fn a_response_is_created_without_the_part_of_its_fingerprint_if_the_schema_says_the_answer() {
-    let server = Server::start();
-    let needs_part = PARTS.replace(
-        r#"when = { fingerprint = "other", result = "stored" }"#,
-        r#"when = { fingerprint = "other", result = "stored", hash = "payload" }"#,
-    );
-    server.describe("kept", &[("schema.toml", &needs_part)]);
-    let with_unused = complete(&server, &["--create", "--fingerprint", "h-1"]).exits(2);
-    with_unused.says("does not send one when it completes");
-    let replay = "the next request gets a replay";
-    complete(&server, &["--create"]).exits(0).says(replay);
-    complete(&server, &["--replace"]).exits(0).says(replay);
-    server.idemctl(&["inspect", "a", "--schema", "kept"]).exits(0).shows("replay");
-    // A lock of a worker that died before it stored the part.
-    server.idemctl(&["purge", "a", "--schema", "kept", "--yes"]).exits(0);
-    server.set("shop:kept:lock:a", "1", 60_000);
-    complete(&server, &[]).exits(0).says(replay);
-}
-
-/// Rule: a step is refused for its true reason, and a part of a type that is not read further
-/// refuses none.
+/// Rule: a step is refused for its true reason.
 #[test]
 fn a_step_that_is_not_described_is_refused_for_that_reason() {
     let server = Server::start();
     let toml = r#"format = 2
 name = "queue"
-ttl = { lock = "30s", result = "1h" }
-keys = { record = "queue:{key}", parts = { runs = "queue:{key}:runs" } }
-[[value]]
-name = "runs"
-at = "runs"
-type = "zset"
+ttl = { lock = "30s" }
+keys = { record = "queue:{key}" }
 [write]
 lock_value = "held"
-result_value = "done"
 [[begin.call]]
 command = ["SET", "{record}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
 replies = [
@@ -346,12 +166,9 @@ replies = [
 "#;
     server.describe("queue", &[("schema.toml", toml)]);
     server.idemctl(&["schema", "check", "queue"]).exits(0);
-    let _: i64 = server.send(&[b"ZADD", b"queue:a:runs", b"1", b"x"]);
     server.idemctl(&["begin", "a", "--schema", "queue", "--yes"]).exits(0).says("acquired");
     let run = server.idemctl(&["complete", "a", "--schema", "queue", "--yes"]).exits(2);
     run.says("queue: the schema does not describe the complete step");
-    server.idemctl(&["undo", "--yes"]).exits(0);
-    assert_eq!(server.size(), 1, "the part stays");
 }
 
 /// Rule: a printed command names the schema of a library, because other runs read it only then.

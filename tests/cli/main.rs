@@ -69,7 +69,6 @@ mod own_expiry_leases;
 mod own_schema;
 mod own_steps;
 mod pairs;
-mod parts;
 mod payload_use;
 mod prefix;
 mod printed;

@@ -108,25 +108,6 @@ fn a_named_schema_and_an_unreadable_key_are_not_passed_over() {
     refused.exits(4);
 }
 
-/// Rule: a part is not counted as a record, although its Redis key also fits that of the result.
-#[test]
-fn detect_does_not_count_parts_as_records() {
-    let server = Server::start();
-    let toml = "format = 2\nname = \"twice\"\n[keys]\nresult = \"twice:{key}\"\n\
-        parts = { code = \"twice:{key}:code\" }\n[ttl]\nresult = \"24h\"\n[[value]]\nname = \"body\"\n\
-        at = \"result\"\nopaque = true\nstate = \"completed\"\n[[value]]\nname = \"code\"\nat = \"code\"\n\
-        opaque = true\n";
-    server.describe("twice", &[("schema.toml", toml)]);
-    for key in ["a", "b", "c"] {
-        server.set(&format!("twice:{key}"), "{}", 900_000);
-        server.set(&format!("twice:{key}:code"), "201", 900_000);
-    }
-    let detected = server.idemctl(&["detect"]).exits(0);
-    let text = detected.text();
-    assert!(!text.contains("6 completed"), "{text}");
-    assert!(text.contains("3 completed") && text.contains("part"), "{text}");
-}
-
 /// A service that stores the result of a worker whose lock is gone, and refuses only other owners.
 const NO_HEARTH: &str = r#"format = 2
 name = "nohearth"

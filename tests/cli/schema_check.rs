@@ -338,12 +338,12 @@ replies = [{ integer = 1, means = "stored", when = {} }]"#;
     assert!(!by_intent.all().contains("begin stores"), "{}", by_intent.all());
 }
 
-/// Rule: a failure has its own TTL, or none. Revert: if only a success is completed, the failure
-/// that stays is not named.
+/// Rule: a failure has the TTL of results. Revert: if only a success is completed, the failure that
+/// stays is not named.
 #[test]
 fn a_stored_failure_that_would_never_expire_is_a_warning() {
     let failed = "[[value]]\nname = \"failed\"\nwhere = { \"/status\" = \"FAILED\" }\nrequired = \
-        [\"/error\"]\nstate = \"failed\"\nttl = \"none\"\nfields = { error = \"/error\" }\n\n[write]\n\
+        [\"/error\"]\nstate = \"failed\"\nfields = { error = \"/error\" }\n\n[write]\n\
         failed_value = '{\"status\":\"FAILED\",\"error\":{error_text}}'\n";
     let replays = "  { value = \"done\", means = \"replay\" },\n";
     let toml = SOUND

@@ -133,27 +133,11 @@ impl ChosenCompletion {
         record: &Record,
         inputs: &StepInputs<'_>,
     ) -> Result<(), CommandError> {
-        let predicted_record = manual_step::predicted_record(record, inputs, &[]);
+        let predicted_record = manual_step::predicted_record(record, inputs, None);
         let schema = &record.schema;
         let name = &schema.name;
-        let next = &predicted_record.next_request;
         let has_none = record.fingerprint().is_none();
         let keeps = keeps_fingerprint(schema);
-        // A worker that completes its lock runs the same risk, so a lock is not refused.
-        if self.completion != Completion::OfLock
-            && let Some(part) = schema.fingerprint_part()
-            && has_none
-            && !keeps
-            && schema.compares_payloads()
-            && next.answer != Answer::Replay
-        {
-            let redis_key = escape::text(&record.seen.keys[part].redis_key);
-            return Err(CommandError::usage(format!(
-                "{name} compares payloads with the fingerprint at {redis_key}, which is absent, \
-                and its complete step does not store it, so retries may be rejected"
-            ))
-            .hint("store the response with the service itself; nothing was changed"));
-        }
         if has_none && !self.fingerprint.is_empty() && !keeps {
             return Err(useless_fingerprint(schema));
         }
@@ -322,11 +306,7 @@ fn fingerprint(
     // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
     if let Some(given) = given {
-        // A new record may need it in a part that only the service writes (`check_fingerprint`).
-        let is_missed = completion != Completion::OfLock
-            && stored.is_none()
-            && schema.fingerprint_part().is_some();
-        if !keeps && !is_missed {
+        if !keeps {
             return Err(useless_fingerprint(schema));
         }
         if is_the_locks && stored != Some(given) {

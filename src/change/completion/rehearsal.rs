@@ -91,12 +91,11 @@ impl RehearsalOutcome {
         }
     }
 
-    /// How long each Redis key will stay after the step, or `None` for an absent one. Empty if the
-    /// rehearsal did not show it.
-    pub(crate) fn times_left(&self) -> &[Option<TimeLeft>] {
+    /// How long the result will stay after the step; `None` if the rehearsal did not show it.
+    pub(crate) fn time_left(&self) -> Option<TimeLeft> {
         match self {
-            Self::Ran(rehearsal) => &rehearsal.times_left,
-            _ => &[],
+            Self::Ran(rehearsal) => rehearsal.time_left,
+            _ => None,
         }
     }
 
@@ -129,26 +128,10 @@ impl RehearsalOutcome {
                 ));
             }
             Self::NotRun(why) => {
-                let unless = unless_part_renewed(predicted_record);
-                session.ui.status(&format!(
-                    "Not tested ({why}). The schema predicts that {then}{unless}."
-                ));
+                session.ui.status(&format!("Not tested ({why}). The schema predicts that {then}."));
             }
         }
     }
-}
-
-/// That the predicted end of the replay is that of a part, whose TTL the step may change. Empty if
-/// it is not.
-fn unless_part_renewed(predicted_record: &Record) -> String {
-    let schema = &predicted_record.schema;
-    let Some(ends) = predicted_record.next_request.until_key else { return String::new() };
-    let Some(complete) = &schema.complete else { return String::new() };
-    if !schema.is_part(ends) || !complete.calls.iter().any(|call| schema.touches(call, ends)) {
-        return String::new();
-    }
-    let name = &schema.keys[ends].name;
-    format!("; this time is different if the step changes the TTL of `{name}`")
 }
 
 /// True if a reply of the begin step is what the schema predicts for the next request.

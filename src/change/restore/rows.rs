@@ -31,8 +31,6 @@ pub enum Ending {
     Locked,
     /// A lock, kept away by the result that its record has by now.
     Completed,
-    /// Not restored, because a part of the record exists.
-    Blocked,
     Expired,
     /// It is no longer what the operation left.
     Changed,
@@ -45,7 +43,7 @@ pub enum Ending {
 }
 
 /// The endings of Redis keys that did not come back, with the reasons.
-const LEFT: [(Ending, &str); 9] = [
+const LEFT: [(Ending, &str); 8] = [
     (Ending::Present, "already present, left unchanged"),
     (
         Ending::Locked,
@@ -53,7 +51,6 @@ const LEFT: [(Ending, &str); 9] = [
         result anyway)",
     ),
     (Ending::Completed, "not restored, because a result is stored"),
-    (Ending::Blocked, "not restored, because another Redis key of the record exists"),
     (Ending::Expired, "expired since"),
     (Ending::Moving, "not restored, because their cluster slot is being moved"),
     (Ending::Changed, "changed since the operation, left unchanged"),
@@ -65,7 +62,7 @@ const LEFT: [(Ending, &str); 9] = [
 ];
 
 /// How many of them a restore knows: the others are of an undo.
-const OF_RESTORE: usize = 6;
+const OF_RESTORE: usize = 5;
 
 /// Redis keys of one ending that are named with their errors at most.
 const MAX_NAMED: u64 = 5;
@@ -74,15 +71,13 @@ const MAX_NAMED: u64 = 5;
 const MAX_RECORDS: usize = 5;
 
 impl Ending {
-    /// The ending of a Redis key. `is_blocked` is true if neither a lock nor a result keeps it
-    /// away.
-    fn of(key: &HeldKey, outcome: RestoreOutcome, is_blocked: bool) -> Self {
+    /// The ending of a Redis key.
+    fn of(key: &HeldKey, outcome: RestoreOutcome) -> Self {
         // What keeps a lock away is a result, and what keeps a result away is a lock.
         let is_lock = key.role == Some(Role::Lock);
         match outcome {
             RestoreOutcome::Restored(_) | RestoreOutcome::FoundBack(_) => Self::Restored,
             RestoreOutcome::Present => Self::Present,
-            RestoreOutcome::Barred if is_blocked => Self::Blocked,
             RestoreOutcome::Barred if is_lock => Self::Completed,
             RestoreOutcome::Barred => Self::Locked,
             RestoreOutcome::Expired => Self::Expired,
@@ -101,7 +96,6 @@ impl Ending {
             Self::Present => "present",
             Self::Locked => "locked",
             Self::Completed => "completed",
-            Self::Blocked => "blocked",
             Self::Expired => "expired",
             Self::Changed => "changed",
             Self::Untold => "untold",
@@ -130,7 +124,7 @@ pub struct RestoredRows {
     /// So many rows are shown at most.
     most: u64,
     /// By [`Ending`].
-    counts: [u64; 11],
+    counts: [u64; 10],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys, if somebody has to remove them.
@@ -154,7 +148,7 @@ impl RestoredRows {
             dry_run,
             undoes: None,
             most: u64::MAX,
-            counts: [0; 11],
+            counts: [0; 10],
             read_back: 0,
             endless: 0,
             unjudged: 0,
@@ -274,20 +268,10 @@ impl RestoredRows {
         let mut refusal = None;
         let mut text = String::new();
         for (held, outcomes) in batch.iter().zip(outcomes) {
-            let is_there = |role: Role| {
-                held.keys.iter().zip(&outcomes).any(|(key, outcome)| {
-                    key.role == Some(role) && matches!(outcome, Ok(RestoreOutcome::Present))
-                })
-            };
-            let is_part_there = is_there(Role::Part);
-            let is_result_there = is_there(Role::Result) || is_there(Role::Record);
             for (key, outcome) in held.keys.iter().zip(outcomes) {
                 match outcome {
                     Ok(outcome) => {
-                        // A new result keeps the parts of another one away.
-                        let is_part = key.role == Some(Role::Part);
-                        let is_blocked = is_part_there || is_part && is_result_there;
-                        let ending = Ending::of(key, outcome, is_blocked);
+                        let ending = Ending::of(key, outcome);
                         let row = row_of(held, key, Some(outcome));
                         text.push_str(&self.row(row, ending, session.ui.view().width));
                         self.read_back +=

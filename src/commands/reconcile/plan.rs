@@ -79,7 +79,7 @@ impl Reconciliation<'_> {
         }
         let rehearsal = self.rehearse(record, step, &inputs).await;
         let predicted_record =
-            manual_step::predicted_record(record, &inputs, rehearsal.times_left());
+            manual_step::predicted_record(record, &inputs, rehearsal.time_left());
         check_delivery(&predicted_record, &inputs, &rehearsal).map_err(in_words)?;
         let predicted = predicted_record.next_request.answer;
         match &rehearsal {
@@ -192,8 +192,7 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
             Ok(ReleaseWay::Step(step))
         }
         Err(NotExecutable::NoSuchStep | NotExecutable::Undescribed(_)) => {
-            let key_index = unlock::removable(record)?;
-            unlock::check_freed(record, key_index)?;
+            unlock::removable(record)?;
             Ok(ReleaseWay::Removal)
         }
         Err(why) => Err(why.to_string()),

@@ -10,11 +10,10 @@ use crate::args::{FilterArgs, SchemaArgs, finding_codes, parse_duration};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
 use crate::change::needs_a_stated_lock_ttl;
 use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
-use crate::domain::change::unlock;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Record, TimeLeft, ValueField, age};
 use crate::domain::schema::catalog::LOCK_BYTES;
-use crate::domain::schema::{Catalog, Schema, State, TtlOf};
+use crate::domain::schema::{Schema, State, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -117,7 +116,6 @@ impl Orphans {
                 .hint("name one with --schema")
                 .into());
         }
-        note_parts(session, &catalog);
         let mut sought = args.codes();
         if args.older_than.is_some() {
             sought.push(FindingCode::Overdue);
@@ -224,32 +222,10 @@ impl RecordFilter for Orphans {
             {
                 Selected::Unproven(unproven::Missing::Ttl(TtlOf::Lock))
             }
-            // The note of `note_parts` names the schema.
-            Selected::Yes(orphan) if unlock::check_freed(record, orphan.key_index).is_err() => {
-                Selected::No
-            }
             Selected::Yes(orphan) => Selected::Yes(self.planned(record, orphan)),
             Selected::Unproven(missing) => Selected::Unproven(missing),
             Selected::No => Selected::No,
         }
-    }
-}
-
-/// Names the schemas whose service also looks at the parts of a record, because a lock of these is
-/// left alone if its removal would not free the key.
-fn note_parts(session: &mut Session, catalog: &Catalog) {
-    let mut names = Vec::new();
-    for schema in catalog.scanned() {
-        if schema.begin_looks_at_parts() && !names.contains(&schema.name) {
-            names.push(schema.name.clone());
-        }
-    }
-    if !names.is_empty() {
-        session.ui.note(&format!(
-            "sweep leaves a lock of {} alone if the service would still reject requests because of \
-            the record's parts; `force-unlock KEY` explains why, and what removes it",
-            names.join(", ")
-        ));
     }
 }
 

@@ -19,9 +19,7 @@ pub(crate) enum RemovalCommand {
 /// # Errors
 /// Why neither `force-unlock` nor `purge` removes it.
 pub(crate) fn of(record: &Record) -> Result<RemovalCommand, String> {
-    let removable = unlock::removable(record);
-    let freed = removable.and_then(|index| unlock::check_freed(record, index).map(|()| index));
-    let why = match freed {
+    let why = match unlock::removable(record) {
         Ok(key_index) => return Ok(RemovalCommand::Unlock(key_index)),
         Err(why) => why,
     };

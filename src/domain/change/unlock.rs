@@ -21,38 +21,6 @@ pub(crate) fn result_without(record: &Record, key_index: usize) -> &'static str 
     }
 }
 
-/// Checks that the parts of a record let the next request in, once the Redis key with this index is
-/// removed.
-///
-/// # Errors
-/// The service also looks at its parts, and rejects the request because of them.
-pub(crate) fn check_freed(record: &Record, key_index: usize) -> Result<(), String> {
-    let schema = &record.schema;
-    // The value that remains decides, and it is shown.
-    if !schema.begin_looks_at_parts() || unreadable_beside(record, key_index).is_some() {
-        return Ok(());
-    }
-    let would = match answer_without(record, key_index) {
-        Answer::Execute | Answer::Replay => return Ok(()),
-        Answer::Conflict | Answer::Fail => "would",
-        Answer::Unknown => "may",
-    };
-    let mut left = Vec::new();
-    for (index, key) in record.seen.keys.iter().enumerate() {
-        if schema.is_part(index) && !key.content.is_absent() {
-            left.push(schema.keys[index].name.as_str());
-        }
-    }
-    let because = match left.as_slice() {
-        [] => "some of its parts are absent".to_owned(),
-        left => format!("its parts remain ({})", left.join(", ")),
-    };
-    Err(format!(
-        "without the lock, the service {would} still reject the next request, because {because}{}",
-        purge_advice(record)
-    ))
-}
-
 /// That `purge` removes the whole record, or why not even it does, as the end of a sentence.
 fn purge_advice(record: &Record) -> String {
     match purgeable::check(record) {
@@ -144,7 +112,7 @@ pub(crate) fn removable(record: &Record) -> Result<usize, String> {
 }
 
 /// The unreadable value that remains once the Redis key with this index is removed, by the index of
-/// its Redis key. A part is none.
+/// its Redis key.
 pub(crate) fn unreadable_beside(record: &Record, key_index: usize) -> Option<usize> {
     let unreadable = |reading: &Reading| {
         reading.mismatch().is_some() || matches!(reading, Reading::WrongType(_))
@@ -154,5 +122,5 @@ pub(crate) fn unreadable_beside(record: &Record, key_index: usize) -> Option<usi
         let result = record.schema.result_key_index();
         return (result != key_index && unreadable(&record.readings[result])).then_some(result);
     }
-    if record.schema.is_part(other) { None } else { Some(other) }
+    Some(other)
 }

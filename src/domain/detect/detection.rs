@@ -76,27 +76,11 @@ fn make_sure(groups: &mut [KeyGroup]) {
     for group in groups {
         for known in &named {
             let schema = &known.schema;
-            match &group.guess {
-                Some(guess) => {
-                    let is_same = guess.schema.name == schema.name
-                        && guess.schema.prefix.text == schema.prefix.text;
-                    if is_same && group.others.is_empty() {
-                        group.confidence = Confidence::Is;
-                    }
-                }
-                None => {
-                    let Some((key_index, _)) = schema.key_index_of(&group.example) else {
-                        continue;
-                    };
-                    if schema.is_part(key_index) {
-                        group.confidence = Confidence::Is;
-                        group.states = BTreeMap::from([("part", group.sampled)]);
-                        group.stuck = Some(0);
-                        let guess = Guess { key_index, cases: BTreeSet::new(), ..known.clone() };
-                        group.evidence = evidence(&guess);
-                        group.guess = Some(guess);
-                    }
-                }
+            let Some(guess) = &group.guess else { continue };
+            let is_same =
+                guess.schema.name == schema.name && guess.schema.prefix.text == schema.prefix.text;
+            if is_same && group.others.is_empty() {
+                group.confidence = Confidence::Is;
             }
         }
     }
@@ -268,8 +252,6 @@ impl PatternJudge<'_> {
                 "undecided"
             } else if record.author.is_foreign() {
                 "foreign"
-            } else if is_part(guess, &self.samples[*sample]) {
-                "part"
             } else {
                 record.state.as_str()
             };
@@ -325,15 +307,6 @@ fn other(schema_match: &SchemaMatch, read: &[usize], among: &[usize]) -> Other {
         schema: schema_match.schema().name.clone(),
         why: format!("reads {} of these {}", read.len(), among.len()),
     }
-}
-
-/// True for the Redis key of a part, which may also fit the template of the result.
-fn is_part(guess: &Guess, seen: &KeyState) -> bool {
-    let key_index = match guess.schema.key_index_of(&seen.redis_key) {
-        Some((key_index, _)) => key_index,
-        None => guess.key_index,
-    };
-    guess.schema.is_part(key_index)
 }
 
 /// The record of a Redis key, as far as this one key shows it.

@@ -71,10 +71,7 @@ pub(super) fn match_schemas(
     let mut matches = Vec::new();
     for schema in schema_set.all() {
         for key_index in 0..schema.keys.len() {
-            // A part may be any text, so other keys of the record have to identify the schema.
-            if !schema.is_part(key_index) {
-                matches.extend(schema_match(schema_set, schema, key_index, sample_set));
-            }
+            matches.extend(schema_match(schema_set, schema, key_index, sample_set));
         }
     }
     matches

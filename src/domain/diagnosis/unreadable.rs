@@ -72,9 +72,7 @@ fn advice(record: &Record, unread: Option<usize>) -> &'static str {
     }
     // Without a fixed prefix, any Redis key may be a record of the schema, also one of a cache.
     let may_be_removed = !record.author.is_foreign() && schema.has_fixed_prefix();
-    let removed = unlock::removable(record)
-        .and_then(|index| unlock::check_freed(record, index).map(|()| index));
-    match removed {
+    match unlock::removable(record) {
         Ok(index)
             if may_be_removed
                 && Some(index) == unread

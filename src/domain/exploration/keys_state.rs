@@ -221,7 +221,6 @@ fn is_replayed(schema: &Schema, format: usize) -> bool {
 fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role> {
     match decode::decode_value(schema, key_index, content) {
         Reading::Absent => None,
-        _ if schema.is_part(key_index) => Some(Role::Part),
         Reading::Value(decoded) => match schema.values[decoded.format].state {
             State::InProgress => Some(Role::Lock),
             State::Completed | State::Failed => Some(Role::Result),
@@ -262,7 +261,6 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
             Some(Role::Result) => "result".to_owned(),
             Some(Role::Record) if is_released(schema, &reading) => "a released record".to_owned(),
             Some(Role::Record) => "an unreadable value".to_owned(),
-            Some(Role::Part) => schema.keys[key_index].name.clone(),
         };
         let left = match (keys.ttl_ms(key_index), keys.own_ttl_ms(schema, key_index)) {
             (Some(ttl), Some(own)) => Some(ttl.min(own)),

@@ -49,7 +49,7 @@ impl ExecutedCall<'_> {
         }
         let own_ttl_ms = self.after.own_ttl_ms(self.schema, key_index);
         !is_ttl(ttl_ms, stated)
-            && !own_ttl_ms.is_some_and(|own| own.abs_diff(millis(stated)) < SECOND_MS)
+            && own_ttl_ms.is_none_or(|own| own.abs_diff(millis(stated)) >= SECOND_MS)
     }
 
     /// The format of the value at this Redis key; `None` if there is no value that the schema reads.

@@ -3,7 +3,7 @@
 use super::begin::{lacks_fingerprint, why_unpredicted};
 use super::complete::lock_for_step;
 use crate::domain::record::{
-    Content, Deadline, Decoded, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
+    Content, Deadline, KeyState, Observation, Reading, Record, TimeLeft, age, decode,
 };
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{Action, Meaning, NO_TTL, OnFailure, State, Step};
@@ -136,17 +136,16 @@ pub(super) fn found_by_step(record: &Record, inputs: &StepInputs<'_>) -> Content
 
 /// The record that the complete step will leave if it stores its result.
 ///
-/// `times_left` are those of the Redis keys if the rehearsal showed them, else empty. Then the
-/// schema gives the TTL of the result, and parts keep theirs.
+/// `rehearsed` is the time that the result has left if the rehearsal showed it. Otherwise the schema
+/// gives its TTL.
 pub(crate) fn predicted_record(
     record: &Record,
     inputs: &StepInputs<'_>,
-    times_left: &[Option<TimeLeft>],
+    rehearsed: Option<TimeLeft>,
 ) -> Record {
     let schema = &record.schema;
-    let measured = |key_index: usize| times_left.get(key_index).copied().flatten();
-    let time_left = match (measured(schema.result_key_index()), schema.result_ttl) {
-        (Some(measured), _) => measured,
+    let time_left = match (rehearsed, schema.result_ttl) {
+        (Some(rehearsed), _) => rehearsed,
         (None, NO_TTL) => TimeLeft::NoExpiry,
         (None, ttl) if schema.sends_result_ttl_in_milliseconds() => {
             TimeLeft::Millis(age::millis(ttl))
@@ -154,19 +153,8 @@ pub(crate) fn predicted_record(
         // Other TTLs are sent in whole seconds, rounded up.
         (None, ttl) => TimeLeft::Millis(age::millis(ttl).div_ceil(1_000).saturating_mul(1_000)),
     };
-    let fingerprint_part = schema.fingerprint_part();
     let mut keys = Vec::with_capacity(record.seen.keys.len());
     for (key_index, seen) in record.seen.keys.iter().enumerate() {
-        // The fingerprint was stored with the lock.
-        if Some(key_index) == fingerprint_part && !seen.content.is_absent() {
-            keys.push(match measured(key_index) {
-                Some(left) if left != seen.time_left => {
-                    KeyState { time_left: left, deadline: Deadline::Unknown, ..seen.clone() }
-                }
-                _ => seen.clone(),
-            });
-            continue;
-        }
         let content = if key_index == schema.result_key_index() {
             inputs.result_over(&found_by_step(record, inputs))
         } else {
@@ -175,19 +163,7 @@ pub(crate) fn predicted_record(
         keys.push(KeyState::new(&seen.redis_key, content, time_left, Deadline::Unknown));
     }
     let seen = Observation { server_ms: record.seen.server_ms, keys, atomic: true };
-    let mut readings = decode::decode_all(schema, &seen);
-    // Or it is stored with the result.
-    let sends_fingerprint = schema.complete.as_ref().is_some_and(Step::sends_fingerprint);
-    if let Some(part) = fingerprint_part
-        && readings[part].is_absent()
-        && sends_fingerprint
-        && !inputs.fingerprint.is_empty()
-        && let Some(format) = schema.values.iter().position(|format| format.key_index == part)
-    {
-        let fingerprint = Some(inputs.fingerprint.to_owned());
-        let value = Decoded { fingerprint, ..Decoded::of_format(format) };
-        readings[part] = Reading::Value(Box::new(value));
-    }
+    let readings = decode::decode_all(schema, &seen);
     Record::new(schema.clone(), record.key.clone(), seen, readings)
 }
 
@@ -294,7 +270,7 @@ mod tests {
             let response =
                 Response { status: Some(201), body: b"{}".to_vec(), ..Response::default() };
             let inputs = StepInputs::new(&schema, b"k", "w", &response);
-            let predicted_record = predicted_record(&record, &inputs, &[]);
+            let predicted_record = predicted_record(&record, &inputs, None);
             assert_eq!(predicted_record.next_request.answer, Answer::Replay, "{}", schema.name);
             let blind = ["go-chi", "go-middleware-v1", "express", "event-consumer"]
                 .contains(&schema.name.as_str());

@@ -47,7 +47,7 @@ pub(crate) fn reconcilable(record: &Record) -> Result<usize, String> {
     if record.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some()) {
         return Err("it has passed its own expiry, so its service treats it as ended".to_owned());
     }
-    if let Some(why) = record.schema.read_only_beside_parts_because() {
+    if let Some(why) = record.schema.read_only_because() {
         return Err(why);
     }
     Ok(key_index)

@@ -318,7 +318,7 @@ pub(crate) fn records(
 ) -> Vec<Record> {
     let mut read: Vec<(&Arc<Schema>, Vec<Reading>)> = Vec::with_capacity(candidate.schemas.len());
     for schema in candidate.schemas.iter() {
-        if is_absent(schema, &seen) {
+        if seen.is_absent() {
             continue;
         }
         read.push((schema, decode::decode_all(schema, &seen)));
@@ -391,7 +391,7 @@ pub(crate) fn first_record(
     thresholds: &Thresholds,
 ) -> Option<Record> {
     for schema in candidate.schemas.iter() {
-        if is_absent(schema, &seen) {
+        if seen.is_absent() {
             continue;
         }
         let readings = decode::decode_all(schema, &seen);
@@ -526,7 +526,7 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
     None
 }
 
-/// True for a value that is a result or a part only because of the name of its Redis key.
+/// True for a value that is a result only because of the name of its Redis key.
 fn is_result_by_key_name(schema: &Schema, reading: &Reading) -> bool {
     let Some(value) = reading.decoded() else { return false };
     schema.values[value.format].is_result_by_key_name()
@@ -561,12 +561,6 @@ fn why_of_another_record(catalog: &Catalog, record: &Record) -> Option<String> {
         }
     }
     None
-}
-
-/// True if neither the lock nor the result of the schema exists. Parts alone are not a record.
-fn is_absent(schema: &Schema, seen: &Observation) -> bool {
-    let mut main = seen.keys.iter().take(schema.result_key_index() + 1);
-    main.all(|key| key.content.is_absent())
 }
 
 fn conforms_or_absent(readings: &[Reading]) -> bool {

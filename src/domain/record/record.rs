@@ -401,7 +401,7 @@ impl Record {
 
     /// The encoding of a value that is never decoded, only shown as it is; `None` for any other.
     pub(crate) fn shown_only(&self) -> Option<Encoding> {
-        for value in self.main_values() {
+        for value in self.values() {
             let encoding = self.schema.values[value.format].encoding();
             if encoding.is_shown_only() {
                 return Some(encoding);
@@ -436,7 +436,7 @@ impl Record {
         let mut keys = self.seen.keys.iter();
         let is_in_part =
             keys.any(|key| !key.content.is_whole() && key.time_left == TimeLeft::NoExpiry);
-        let mut formats = self.main_values().map(|value| &self.schema.values[value.format]);
+        let mut formats = self.values().map(|value| &self.schema.values[value.format]);
         is_in_part && formats.any(|format| format.encoding().has_fields())
     }
 
@@ -452,7 +452,7 @@ impl Record {
 
     fn is_distinctive(&self) -> bool {
         let is_distinctive =
-            self.main_values().all(|value| self.schema.values[value.format].is_distinctive());
+            self.values().all(|value| self.schema.values[value.format].is_distinctive());
         is_distinctive && !self.author.is_foreign()
     }
 
@@ -501,12 +501,6 @@ impl Record {
     }
 
     /// The values of the lock and the result.
-    fn main_values(&self) -> impl Iterator<Item = &Decoded> {
-        // The parts follow them.
-        let count = self.schema.result_key_index() + 1;
-        self.readings.iter().take(count).filter_map(Reading::decoded)
-    }
-
     fn values(&self) -> impl Iterator<Item = &Decoded> {
         self.readings.iter().filter_map(Reading::decoded)
     }
@@ -530,8 +524,7 @@ fn replays_failure(schema: &Schema, readings: &[Reading], seen: &Observation) ->
 /// The combined state of the values at a record's Redis keys.
 fn state(schema: &Schema, readings: &[Reading]) -> State {
     let mut state = State::Absent;
-    // Parts, which follow the lock and the result, do not decide the state.
-    for reading in readings.iter().take(schema.result_key_index() + 1) {
+    for reading in readings {
         if reading.is_absent() {
             continue;
         }

@@ -94,18 +94,6 @@ impl Schema {
         self.hash_key_indexes().contains(&key_index)
     }
 
-    /// True if a reply of begin depends on a part of the record.
-    pub(crate) fn begin_looks_at_parts(&self) -> bool {
-        for reply in self.begin_calls().iter().flat_map(|call| &call.replies) {
-            for condition in &reply.when {
-                if condition.keys.iter().any(|(key_index, _)| self.is_part(*key_index)) {
-                    return true;
-                }
-            }
-        }
-        false
-    }
-
     /// True if begin sends a Redis key that `[keys]` does not name, such as `{record}:lock`.
     pub(crate) fn begins_with_other_keys(&self) -> bool {
         for word in self.begin_calls().iter().flat_map(Call::words) {
@@ -116,8 +104,7 @@ impl Schema {
         false
     }
 
-    /// The index of the Redis key that a word of a call is, such as `{lock}`, or `{record}:code` for
-    /// the part `record:{key}:code`. `None` if it is not one of the record's Redis keys.
+    /// The index of the Redis key that a word of a call is, such as `{lock}`. `None` if it is not one of the record's Redis keys.
     fn key_index_in(&self, word: &Template) -> Option<usize> {
         word.roles().next()?;
         // A word that is a Redis key for one idempotency key is so for all of them.
@@ -211,19 +198,8 @@ impl Schema {
     /// Why idemctl executes no steps of the service: it cannot write the values of one value
     /// format. `None` if it can write all of them.
     pub(crate) fn read_only_because(&self) -> Option<String> {
-        self.unwritten_format_because(true)
-    }
-
-    /// The same for a step that is executed manually. Only its calls write the parts of a record, and
-    /// idemctl writes the values of the lock and the result.
-    pub(crate) fn read_only_beside_parts_because(&self) -> Option<String> {
-        self.unwritten_format_because(false)
-    }
-
-    fn unwritten_format_because(&self, with_parts: bool) -> Option<String> {
-        let format = self.values.iter().find(|format| {
-            !format.decoding.is_written() && (with_parts || !self.is_part(format.key_index))
-        })?;
+        let mut formats = self.values.iter();
+        let format = formats.find(|format| !format.decoding.is_written())?;
         Some(format!(
             "it stores `{}` in a format that idemctl reads but does not write",
             format.name

@@ -33,7 +33,7 @@ pub struct Schema {
     /// The schema of the newer release that uses the same Redis keys, if there is one.
     pub(crate) older_release_of: Option<String>,
     /// The Redis keys of a record, the lock's first: one (`record`), or a `lock`, a `result`, or
-    /// both, and then any parts. A part is a Redis key beside these, without a state of its own.
+    /// both.
     pub keys: Vec<RoleKey>,
     /// True if a deployment can set a prefix for its keys.
     pub takes_prefix: bool,
@@ -116,21 +116,6 @@ impl Schema {
     /// True if the lock and the result have different Redis keys.
     pub(crate) fn has_separate_result(&self) -> bool {
         self.result_key_index() != self.lock_key_index()
-    }
-
-    /// The index of the part that has the hash of the payload, if one has it.
-    pub(crate) fn fingerprint_part(&self) -> Option<usize> {
-        for format in &self.values {
-            if format.fields.fingerprint.is_some() && self.is_part(format.key_index) {
-                return Some(format.key_index);
-            }
-        }
-        None
-    }
-
-    /// True if the Redis key with this index is a part, which has no state of its own.
-    pub(crate) fn is_part(&self, key_index: usize) -> bool {
-        self.keys[key_index].role == Role::Part
     }
 
     /// Allows a field, which may be null, in every value format that lists the fields of its level.

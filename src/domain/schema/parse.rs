@@ -18,7 +18,7 @@ use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wro
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
 use super::raw::{RawSchema, RawStep};
-use super::redis_keys::{Prefixes, Role};
+use super::redis_keys::Prefixes;
 use super::steps::{Meaning, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{State, Timestamp};
@@ -197,7 +197,6 @@ fn resolve(
     let renew = step(&symbols, "renew", raw.renew.as_ref(), RENEW, &mut found);
     let complete = step(&symbols, of_file("complete"), raw.complete.as_ref(), COMPLETE, &mut found);
     let release = step(&symbols, of_file("release"), raw.release.as_ref(), RELEASE, &mut found);
-    found.extend(check_parts(&symbols, complete.as_ref()).at("complete").err());
     if !found.is_empty() {
         return Err(found);
     }
@@ -308,35 +307,6 @@ fn ttl(raw: &RawSchema, of: TtlOf, found: &mut Vec<Wrong>) -> Duration {
     found.extend(missing.at("ttl").err());
     // Not `NO_TTL`, which would cause further errors about the same TTL.
     Duration::ZERO
-}
-
-/// Checks that the complete step does not have to store parts of a response in several Redis keys.
-/// idemctl could not promise what a replay then returns.
-fn check_parts(symbols: &SymbolTable, complete: Option<&Step>) -> Checked<()> {
-    if complete.is_none() {
-        return Ok(());
-    }
-    for format in &symbols.values {
-        let key = &symbols.keys[format.key_index];
-        if key.role != Role::Part {
-            continue;
-        }
-        let fields = &format.fields;
-        let is_of_response = fields.status.is_some()
-            || fields.headers.is_some()
-            || fields.content_type.is_some()
-            || fields.body.is_some()
-            || fields.error.is_some()
-            || fields.blob.is_some();
-        if is_of_response {
-            return wrong(format!(
-                "idemctl does not store a response in several Redis keys, and `{}` holds a part of \
-                it; omit this step",
-                key.name
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// Checks that every placeholder in the written values has a TTL or a previous value that provides

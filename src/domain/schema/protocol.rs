@@ -184,9 +184,6 @@ impl<'a> Expansion<'a> {
     /// Checks that the schema has what every step of the protocol needs.
     fn check(&self, protocol: Protocol) -> Result<(), String> {
         let keys = &self.raw.keys;
-        if !keys.parts.is_empty() {
-            return Err("its calls write no `parts`, so describe the steps".to_owned());
-        }
         let is_one_key = keys.record.is_some();
         match protocol {
             Protocol::SetNxGet | Protocol::GetSetNx if !is_one_key => {

@@ -106,9 +106,6 @@ pub(super) struct RawKeys {
     pub(crate) record: Option<String>,
     pub(crate) lock: Option<String>,
     pub(crate) result: Option<String>,
-    /// The templates of further Redis keys of a record, by the names of the parts.
-    #[serde(default)]
-    pub(crate) parts: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) prefix: OneOrMore,
     /// The regular expression that `{key}` must match.
@@ -201,7 +198,6 @@ pub(super) struct RawValue {
     pub(crate) strict: bool,
     #[serde(default)]
     pub(crate) opaque: bool,
-    /// `None` for the value of a part.
     pub(crate) state: Option<State>,
     #[serde(default)]
     pub(crate) fields: FieldPointers,

@@ -13,8 +13,6 @@ pub enum Role {
     Record,
     Lock,
     Result,
-    /// A further key, which holds data of the record and has no state of its own.
-    Part,
 }
 
 as_str!(Role);
@@ -24,8 +22,6 @@ as_str!(Role);
 #[derive(Debug, Clone)]
 pub struct RoleKey {
     pub(crate) role: Role,
-    /// The name in `[keys]`: that of the role, or that of the part.
-    pub(crate) name: String,
     pub(crate) template: KeyTemplate,
 }
 
@@ -39,7 +35,7 @@ pub(crate) fn index_of(keys: &[RoleKey], role: Role) -> Option<usize> {
 /// The index of the key that holds the result. It is the same as that of the lock, 0, if they share
 /// a Redis key or the service stores only one of them.
 pub(crate) fn result_key_index(keys: &[RoleKey]) -> usize {
-    // The parser lists the lock first, then the result, then the parts.
+    // The parser lists the lock first, then the result.
     match keys.get(1) {
         Some(second) if second.role == Role::Result => 1,
         _ => 0,

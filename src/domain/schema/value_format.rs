@@ -225,9 +225,9 @@ impl ValueFormat {
         self.decoding.value.codecs.is_empty() && self.encoding() == Encoding::Json
     }
 
-    /// True for a result or a part that only the name of its Redis key identifies.
+    /// True for a result that only the name of its Redis key identifies.
     pub(crate) fn is_result_by_key_name(&self) -> bool {
-        (self.state.is_result() || self.state == State::Absent) && !self.is_distinctive()
+        self.state.is_result() && !self.is_distinctive()
     }
 
     /// True if the bytes of a value distinguish it from values of other programs: the schema lists

@@ -14,15 +14,11 @@ use crate::domain::schema::{Call, Condition, KeyIs, Meaning, Reply, ReplyPattern
 pub struct NextRequest {
     pub answer: Answer,
     /// The first expiry after which the answer is another one. `TimeLeft::NoExpiry` if the answer
-    /// depends on a Redis key that never expires. `None` if it depends on one that is absent, if
-    /// the request executes, because then the request itself changes it, or if the answer is
-    /// unknown.
+    /// depends on a Redis key that never expires. `None` if the request executes, because then the
+    /// request itself changes it, or if the answer is unknown.
     pub until: Option<TimeLeft>,
     /// The Redis key whose expiry changes it, by its index in the record.
     pub(crate) until_key: Option<usize>,
-    /// The answer after that expiry. Only set for schemas whose begin looks at parts, and only if
-    /// an expiry changes the answer.
-    pub(crate) then: Option<Answer>,
     /// The client's response, if the schema describes it.
     pub client: Option<Arc<str>>,
     /// Why the answer is unknown, if the value causes it.
@@ -42,7 +38,6 @@ impl NextRequest {
             answer: Answer::Unknown,
             until: None,
             until_key: None,
-            then: None,
             client: None,
             unknown_because: because,
             only_without_fingerprint: false,
@@ -59,8 +54,6 @@ pub enum UnknownAnswer {
     Value(String),
     /// The value contains an expiry, and the Redis user may not read the server's time.
     NoServerTime,
-    /// The part of the record that holds the fingerprint is absent, in words.
-    NoFingerprint(String),
     /// Only part of a value was read, and the rest decides.
     Unread,
     /// The begin step was sent, and replied otherwise than the schema predicts for this record.
@@ -74,7 +67,7 @@ impl UnknownAnswer {
     /// The reason in JSON output.
     pub(crate) fn as_str(&self) -> &str {
         match self {
-            Self::Value(why) | Self::NoFingerprint(why) => why,
+            Self::Value(why) => why,
             Self::NoServerTime => {
                 "the value contains an expiry, but idemctl cannot read the server's time; the user \
                 needs the permission for TIME (+time)"
@@ -141,15 +134,6 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
         let why = ambiguous.and_then(Reading::lacks_field);
         next.unknown_because = why.map(|why| UnknownAnswer::Value(why.to_owned()));
     }
-    if let Some(part) = absent_fingerprint(schema, begin, predicted, readings) {
-        next.answer = Answer::Unknown;
-        next.unknown_because = Some(UnknownAnswer::NoFingerprint(format!(
-            "the Redis key `{}`, which has the fingerprint, is absent, and the schema does not say \
-            what the begin step replies then",
-            schema.keys[part].name
-        )));
-        return next;
-    }
     if depends_on_time(schema, begin, next.answer, readings, seen) {
         next.answer = Answer::Unknown;
         next.unknown_because = Some(UnknownAnswer::NoServerTime);
@@ -166,16 +150,6 @@ pub fn of(schema: &Schema, readings: &[Reading], seen: &Observation) -> NextRequ
             let (until, key_index) = first_key_expiry(seen);
             next.until = Some(until);
             next.until_key = key_index;
-        }
-        // Other Redis keys than the lock and the result may give the same answer after the first
-        // expiry.
-        Some((_, condition))
-            if schema.begin_looks_at_parts() || schema.fingerprint_part().is_some() =>
-        {
-            let end = end_of_answer(schema, begin, condition, &next, readings, seen);
-            next.until = end.until;
-            next.until_key = end.key_index;
-            next.then = end.then;
         }
         Some((_, condition)) => {
             let (until, key_index) = expiry_of_answer(condition, readings, seen);
@@ -241,30 +215,6 @@ fn asks_of_value(step: &Step, key_index: usize) -> bool {
     keys.any(|(index, asked)| {
         *index == key_index && !matches!(asked, KeyIs::Absent | KeyIs::Present | KeyIs::WrongType)
     })
-}
-
-/// The part of the record that would have the fingerprint, if it is absent, the service compares
-/// payloads in this state, and the predicted reply does not depend on that part: the service may
-/// take any request for one with another payload.
-fn absent_fingerprint(
-    schema: &Schema,
-    begin: &Step,
-    predicted: Option<(&Reply, &Condition)>,
-    readings: &[Reading],
-) -> Option<usize> {
-    let part = schema.fingerprint_part()?;
-    let (reply, condition) = predicted?;
-    let is_stored = matches!(reply.means, Meaning::Conflict | Meaning::Replay);
-    let says_it =
-        condition.no_fingerprint || condition.keys.iter().any(|(key_index, _)| *key_index == part);
-    if !is_stored || says_it || !readings[part].is_absent() || !has_no_fingerprint(readings) {
-        return None;
-    }
-    let compares = match predict_reply(begin, readings, true) {
-        Some((reply, _)) if reply.means == Meaning::Mismatch => true,
-        _ => compares_itself(begin),
-    };
-    if compares { Some(part) } else { None }
 }
 
 /// True if the server's time is unknown, and the service would give another answer if a value had
@@ -488,77 +438,6 @@ fn expiry_of_answer(
         TimeLeft::NoExpiry => TimeLeft::Millis(left),
     };
     (time_left, Some(*key_index))
-}
-
-/// The end of an answer, if the service does not change the Redis keys.
-struct EndOfAnswer {
-    /// The first expiry after which the answer is another one. `TimeLeft::NoExpiry` if the answer
-    /// depends on a Redis key that never expires; `None` if it depends on one that is absent.
-    until: Option<TimeLeft>,
-    /// The Redis key that expires then.
-    key_index: Option<usize>,
-    /// The answer after it.
-    then: Option<Answer>,
-}
-
-/// Lets the Redis keys and the values expire one after the other until the answer is another one.
-fn end_of_answer(
-    schema: &Schema,
-    begin: &Step,
-    condition: &Condition,
-    now: &NextRequest,
-    readings: &[Reading],
-    seen: &Observation,
-) -> EndOfAnswer {
-    // Each Redis key ends by its TTL, and a value may pass its contained expiry before.
-    let mut ends = Vec::new();
-    for (key_index, key) in seen.keys.iter().enumerate() {
-        if readings[key_index].is_absent() {
-            continue;
-        }
-        if let TimeLeft::Millis(ms) = key.time_left {
-            ends.push((ms, key_index, Reading::Absent));
-        }
-        if let Some(ms) = own_time_left(&readings[key_index], seen)
-            && let Some(after) = after_expiry(schema, &readings[key_index])
-        {
-            ends.push((ms, key_index, after));
-        }
-    }
-    ends.sort_by_key(|(ms, _, _)| *ms);
-
-    let mut left = readings.to_vec();
-    let mut condition = condition;
-    for (ms, key_index, reading) in ends {
-        // A Redis key that is gone stays gone, even if its value would have expired later.
-        if left[key_index] == Reading::Absent {
-            continue;
-        }
-        left[key_index] = reading;
-        let predicted = predict_reply(begin, &left, false);
-        let mut answer = answer_of(begin, predicted, &left);
-        if absent_fingerprint(schema, begin, predicted, &left).is_some() {
-            answer = Answer::Unknown;
-        }
-        let client = predicted.and_then(|(reply, _)| reply.client.as_ref());
-        if answer != now.answer || client != now.client.as_ref() {
-            return EndOfAnswer {
-                until: Some(TimeLeft::Millis(ms)),
-                key_index: Some(key_index),
-                then: Some(answer),
-            };
-        }
-        // Another reply may give the same answer from then on.
-        if let Some((_, of_reply)) = predicted {
-            condition = of_reply;
-        }
-    }
-    // The creation of such a key, for example of a free token, ends the answer.
-    if condition.keys.iter().any(|(_, asked)| *asked == KeyIs::Absent) {
-        return EndOfAnswer { until: None, key_index: None, then: None };
-    }
-    let key_index = condition.keys.first().map(|(key_index, _)| *key_index);
-    EndOfAnswer { until: Some(TimeLeft::NoExpiry), key_index, then: None }
 }
 
 /// The reading of a value after its contained expiry; `None` if its format has none.

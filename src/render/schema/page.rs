@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::schema::{Call, Role, Schema, Step, TtlOf};
+use crate::domain::schema::{Call, Schema, Step, TtlOf};
 use crate::render::page::Page;
 use crate::render::style::View;
 use crate::render::table;
@@ -77,7 +77,6 @@ impl SchemaPage<'_> {
         self.page.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (key, template) in schema.keys.iter().zip(words::templates(schema)) {
             let label = match key.role {
-                Role::Part => format!("part {}", words::safe(&key.name)),
                 _ if schema.keys.len() == 1 => "Redis key".to_owned(),
                 role => role.as_str().to_owned(),
             };
@@ -115,11 +114,10 @@ impl SchemaPage<'_> {
             if !fields.is_empty() {
                 description += &format!("; {fields}");
             }
-            let is_part = schema.is_part(case.key_index);
-            let state = if is_part { "part" } else { case.state.as_str() };
-            let mut row = vec![words::safe(&case.name), state.to_owned(), description];
+            let mut row =
+                vec![words::safe(&case.name), case.state.as_str().to_owned(), description];
             if schema.keys.len() > 1 {
-                row.insert(1, format!("at {}", words::safe(&schema.keys[case.key_index].name)));
+                row.insert(1, format!("at {}", schema.keys[case.key_index].role.as_str()));
             }
             row
         });

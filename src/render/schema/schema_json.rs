@@ -6,7 +6,7 @@ use super::words;
 use crate::domain::record::age::millis;
 use crate::domain::schema::Template;
 use crate::domain::schema::{
-    Action, Call, Condition, First, Member, Reply, ReplyPattern, Role, Schema, SchemaOrigin,
+    Action, Call, Condition, First, Member, Reply, ReplyPattern, Schema, SchemaOrigin,
     ServiceBehavior, StatusCodes, Step, TtlOf, ValueFormat, WriteFormat,
 };
 use crate::domain::step::fencing;
@@ -19,11 +19,7 @@ pub fn schema(schema: &Schema) -> Value {
     };
     let mut keys = Vec::new();
     for (key, template) in schema.keys.iter().zip(schema.templates()) {
-        let mut fields = json!({ "slot": key.role.as_str(), "template": template });
-        if key.role == Role::Part {
-            fields["part"] = json!(key.name);
-        }
-        keys.push(fields);
+        keys.push(json!({ "slot": key.role.as_str(), "template": template }));
     }
     let mut values = Vec::new();
     for format in &schema.values {
@@ -128,16 +124,13 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         Some(closed) => closed.is_strict,
         None => false,
     };
-    // A part does not decide the state of its record.
-    let is_part = schema.is_part(case.key_index);
-    let state = if is_part { None } else { Some(case.state.as_str()) };
-    let mut value = json!({
+    json!({
         "name": case.name,
         "slot": schema.keys[case.key_index].role.as_str(),
         "encoding": case.encoding().as_str(),
         "decode": case.decoding.value.words(),
         "decode_at": inside(case),
-        "state": state,
+        "state": case.state.as_str(),
         "equals": case.tests.equals.as_deref().map(String::from_utf8_lossy),
         "where": case.tests.fields.iter().cloned().collect::<Map<_, _>>(),
         "has": case.tests.has,
@@ -153,11 +146,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
         "body_is": case.body_is.as_str(),
         "timestamp": case.timestamp.as_str(),
         "expires_at": expires_at,
-    });
-    if is_part {
-        value["part"] = json!(schema.keys[case.key_index].name);
-    }
-    value
+    })
 }
 
 /// The decoders of fields that contain encoded documents, by pointer.
@@ -240,7 +229,7 @@ fn reply(schema: &Schema, reply: &Reply) -> Value {
 fn condition(schema: &Schema, condition: &Condition) -> Value {
     let mut fields = Map::new();
     for (key_index, is) in &condition.keys {
-        let name = schema.keys[*key_index].name.clone();
+        let name = schema.keys[*key_index].role.as_str().to_owned();
         fields.insert(name, json!(words::key_is(schema, is)));
     }
     if condition.other_payload {

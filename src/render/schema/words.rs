@@ -323,7 +323,7 @@ pub(super) fn when(schema: &Schema, reply: &Reply) -> String {
     for condition in &reply.when {
         let mut requirements = Vec::new();
         for (key_index, is) in &condition.keys {
-            let name = safe(&schema.keys[*key_index].name);
+            let name = schema.keys[*key_index].role.as_str();
             requirements.push(format!("{name} {}", key_is(schema, is)));
         }
         if condition.other_payload {

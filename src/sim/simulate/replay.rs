@@ -313,7 +313,6 @@ impl<'s> Player<'s> {
         match held_at(self.schema, &step.before, usize::from(key_index)) {
             Some(Role::Result) => "result",
             Some(Role::Lock) => "lock",
-            Some(Role::Part) => "part",
             _ => "record",
         }
     }

@@ -228,7 +228,7 @@ fn held_key(fields: KeyFields) -> Result<HeldKey, LineFault> {
 }
 
 fn role(name: &str) -> Result<Role, LineFault> {
-    for role in [Role::Lock, Role::Result, Role::Record, Role::Part] {
+    for role in [Role::Lock, Role::Result, Role::Record] {
         if role.as_str() == name {
             return Ok(role);
         }

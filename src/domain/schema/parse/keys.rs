@@ -58,24 +58,14 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         (None, None, Some(result)) => vec![(Role::Result, result)],
         _ => return wrong("[keys] needs either `record`, or `lock`, `result` or both"),
     };
-    for name in written.parts.keys() {
-        check_part_name(name).at(name.as_str()).at("parts")?;
-    }
-    let mut named = Vec::with_capacity(roles.len() + written.parts.len());
-    for (role, text) in roles {
-        named.push((role, role.as_str(), text));
-    }
-    for (name, text) in &written.parts {
-        named.push((Role::Part, name.as_str(), text));
-    }
     let mut ignored = Vec::with_capacity(written.ignore.len());
     for (index, text) in written.ignore.iter().enumerate() {
         ignored.push(KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(index).at("ignore")?);
     }
-    let mut keys: Vec<RoleKey> = Vec::with_capacity(named.len());
-    for (role, name, text) in named {
-        let parsed = KeyTemplate::parse(text, &prefix.text).or_else(wrong);
-        let mut template = in_keys(parsed, role, name)?;
+    let mut keys: Vec<RoleKey> = Vec::with_capacity(roles.len());
+    for (role, text) in roles {
+        let name = role.as_str();
+        let mut template = KeyTemplate::parse(text, &prefix.text).or_else(wrong).at(name)?;
         if let Some(pattern) = &written.key {
             template = template.matching(pattern).or_else(wrong).at("key")?;
         }
@@ -84,34 +74,13 @@ fn role_keys(raw: &RawSchema, prefix: &Prefix) -> Checked<Vec<RoleKey>> {
         if prefix.place == PrefixPlace::InFront {
             template = template.behind(&prefix.text);
         }
-        if let Some(same) = keys.iter().find(|key| key.template == template) {
-            let other = &same.name;
-            let message = format!("`{other}` and `{name}` must have different Redis keys");
-            return in_keys(wrong(message), role, name);
+        if keys.iter().any(|key| key.template == template) {
+            return wrong("`lock` and `result` must have different Redis keys").at(name);
         }
-        keys.push(RoleKey { role, name: name.to_owned(), template });
+        keys.push(RoleKey { role, template });
     }
     check_groups(raw, &keys)?;
     Ok(keys)
-}
-
-/// Adds the place of a key's template in `[keys]` to an error.
-fn in_keys<T>(checked: Checked<T>, role: Role, name: &str) -> Checked<T> {
-    let checked = checked.at(name);
-    if role == Role::Part { checked.at("parts") } else { checked }
-}
-
-/// Checks the name of a part, which `when` and `at` use beside the names of roles.
-fn check_part_name(name: &str) -> Checked<()> {
-    let is_word = !name.is_empty()
-        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if !is_word {
-        return wrong("the name of a part consists of letters, digits, `-` and `_`");
-    }
-    if ["record", "lock", "result", "fingerprint"].contains(&name) {
-        return wrong(format!("`{name}` has another meaning in `when`; rename the part"));
-    }
-    Ok(())
 }
 
 /// Checks that idemctl reads the same idempotency key from each Redis key of a record.
@@ -120,22 +89,19 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     let groups = first.template.groups();
     for other in others {
         if other.template.groups() != groups {
-            let message = format!(
-                "`{}` and `{}` must have the same text from the first to the last of the groups \
-                and `{{key}}`",
-                first.name, other.name
-            );
-            return in_keys(wrong(message), other.role, &other.name);
+            return wrong(
+                "`lock` and `result` must have the same text from the first to the last of the \
+                groups and `{key}`",
+            )
+            .at(other.role.as_str());
         }
     }
     if let Some(fixed) = keys.iter().find(|key| key.template.is_fixed() && keys.len() > 1) {
-        if fixed.role == Role::Part {
-            let message = "a part belongs to one record, so its template needs `{key}`";
-            return in_keys(wrong(message), fixed.role, &fixed.name);
-        }
-        let message = "describe a lock for all keys as its own schema, with `record`, because no \
-            result shows which key holds it";
-        return in_keys(wrong(message), fixed.role, &fixed.name);
+        return wrong(
+            "describe a lock for all keys as its own schema, with `record`, because no result \
+            shows which key holds it",
+        )
+        .at(fixed.role.as_str());
     }
     // The script would build its Redis keys from a key that already contains the groups.
     let sends_key =
@@ -143,7 +109,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
     match groups {
         Some(groups) if sends_key => wrong(format!(
             "a step sends `{{key}}`, which is `{groups}` here, with the groups; send `{{record}}` or \
-            another Redis key of [keys] instead, such as `{{record}}:code` for a part"
+            another Redis key of [keys] instead"
         )),
         _ => Ok(()),
     }
@@ -173,7 +139,7 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
 /// True if a key template contains `{prefix}`.
 fn is_written(keys: &RawKeys) -> bool {
     let templates = [&keys.record, &keys.lock, &keys.result];
-    templates.into_iter().flatten().chain(keys.parts.values()).any(|text| text.contains("{prefix}"))
+    templates.into_iter().flatten().any(|text| text.contains("{prefix}"))
 }
 
 /// Why a deployment cannot set a prefix: a call sends the key without the prefix, and Redis keys

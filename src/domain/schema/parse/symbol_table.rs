@@ -30,7 +30,7 @@ impl SymbolTable {
 
     /// The index of the key with this name in `[keys]`.
     pub(super) fn index_named(&self, name: &str) -> Option<usize> {
-        self.keys.iter().position(|key| key.name == name)
+        self.keys.iter().position(|key| key.role.as_str() == name)
     }
 
     /// True if the lock and the result have different Redis keys.

@@ -7,7 +7,6 @@ use crate::domain::schema::closed_fields::ClosedFields;
 use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
-use crate::domain::schema::redis_keys::Role;
 use crate::domain::schema::steps::KeyIs;
 use crate::domain::schema::value_format::{State, ValueFormat, Where};
 
@@ -29,8 +28,7 @@ pub(super) fn resolve(symbols: &SymbolTable, raw: &RawValue) -> Checked<ValueFor
         fields.push((path.clone(), as_stored(&decoding, path, value)));
     }
     let equals = raw.equals.as_ref().map(|text| text.clone().into_bytes());
-    let state = state(symbols, raw, key_index)?;
-    check_part(raw, state)?;
+    let state = state(symbols, raw)?;
     Ok(ValueFormat {
         name: raw.name.clone(),
         key_index,
@@ -78,52 +76,22 @@ fn key_index(symbols: &SymbolTable, raw: &RawValue) -> Checked<usize> {
         None => return wrong("`at` is missing; write `at = \"lock\"` or `at = \"result\"`"),
     };
     if symbols.value(key_index, name).is_some() {
-        let at = &symbols.keys[key_index].name;
+        let at = symbols.keys[key_index].role.as_str();
         return wrong(format!("`{name}` is defined twice at `{at}`")).at("name");
     }
     Ok(key_index)
 }
 
-/// The state of a record with this value. It is [`State::Absent`] for the value of a part, because
-/// only the lock and the result decide the state.
-fn state(symbols: &SymbolTable, raw: &RawValue, key_index: usize) -> Checked<State> {
-    let is_part = symbols.keys[key_index].role == Role::Part;
+/// The state of a record with this value.
+fn state(symbols: &SymbolTable, raw: &RawValue) -> Checked<State> {
     match raw.state {
-        None if is_part => Ok(State::Absent),
         None => wrong("missing field `state`"),
-        Some(_) if is_part => {
-            wrong("a part has no state; the lock or the result decides that of the record")
-                .at("state")
-        }
         Some(State::Released) if symbols.has_separate_result() => {
             wrong("`released` is a state of one Redis key; a separate lock is absent then")
                 .at("state")
         }
         Some(state) => Ok(state),
     }
-}
-
-/// Checks that the value of a part has nothing that belongs to the lock or the result.
-fn check_part(raw: &RawValue, state: State) -> Checked<()> {
-    if state != State::Absent {
-        return Ok(());
-    }
-    if raw.expires_at.is_some() {
-        return wrong("a part has no TTL of its own in the schema").at("expires_at");
-    }
-    let fields = [
-        ("owner", raw.fields.owner.is_some()),
-        ("created_at", raw.fields.created_at.is_some()),
-        ("completed_at", raw.fields.completed_at.is_some()),
-    ];
-    for (name, is_written) in fields {
-        if is_written {
-            return wrong("idemctl reads owners and times from the lock and the result only")
-                .at(name)
-                .at("fields");
-        }
-    }
-    Ok(())
 }
 
 /// How a value is decoded, according to `type`, `encoding`, `decode` and `decode_at`.
