@@ -14,7 +14,7 @@ pub enum RemovedKind {
     Command,
     /// The name is that of the command and the option.
     Option,
-    /// A field of a schema, after the table that had it, or a value, after its field.
+    /// A field of a schema, after the table that had it.
     Word,
     /// A field of the config file.
     Setting,
@@ -65,15 +65,12 @@ pub fn find(kind: RemovedKind, name: &str) -> Option<Removed> {
     all().into_iter().find(|removed| removed.kind == kind && removed.name == name)
 }
 
-/// The field or value that the error of the TOML parser does not know, if it was removed.
+/// The field that the error of the TOML parser does not know, if it was removed.
 pub fn field_in(kind: RemovedKind, message: &str) -> Option<Removed> {
-    for unknown in ["unknown field `", "unknown variant `"] {
-        let Some((_, rest)) = message.split_once(unknown) else { continue };
-        let (name, _) = rest.split_once('`')?;
-        let is_it = |one: &Removed| one.kind == kind && one.name.rsplit('.').next() == Some(name);
-        return all().into_iter().find(is_it);
-    }
-    None
+    let (_, rest) = message.split_once("unknown field `")?;
+    let (name, _) = rest.split_once('`')?;
+    let is_it = |one: &Removed| one.kind == kind && one.name.rsplit('.').next() == Some(name);
+    all().into_iter().find(is_it)
 }
 
 #[cfg(test)]
