@@ -36,6 +36,7 @@ impl ResponseInput {
         self.nothing_is_missing(schema, keeps)?;
         self.is_ever_stored(schema)?;
         self.has_single_headers(schema)?;
+        self.has_ascii_headers()?;
         self.is_without_body()?;
         self.has_right_length(keeps)?;
         let body = self.body.clone().unwrap_or_default();
@@ -165,6 +166,20 @@ impl ResponseInput {
                         schema.name
                     ),
                     Some("join the values with a comma, if the header permits it"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the values of headers are ASCII. HTTP defines no other characters in them (RFC
+    /// 9110, section 5.5): Node.js refuses to send some, and sends others as Latin-1.
+    fn has_ascii_headers(&self) -> Result<(), Misfit> {
+        for (name, value) in &self.headers {
+            if !value.is_ascii() {
+                return misfit(
+                    format!("the value of {name} has characters that are not ASCII"),
+                    None,
                 );
             }
         }
