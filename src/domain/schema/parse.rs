@@ -86,8 +86,12 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
         None => match toml::from_str(toml) {
             Ok(raw) => raw,
             Err(wrong) => {
+                let mut found = syntax_errors::open_points(toml);
+                if found.is_empty() {
+                    found = syntax_errors::all(toml, wrong);
+                }
                 let mut errors = Vec::new();
-                for (line, message) in syntax_errors::all(toml, wrong) {
+                for (line, message) in found {
                     errors.push(SchemaError { file: file.clone(), line, message });
                 }
                 return Err(errors);

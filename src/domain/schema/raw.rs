@@ -161,10 +161,6 @@ fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duratio
             Err(D::Error::custom("a TTL must be longer than zero"))
         }
         Ok(duration) => Ok(Some(duration)),
-        // `schema new` writes this word for a TTL that a person must decide.
-        Err(_) if text == "DECIDE" => {
-            Err(D::Error::custom("replace DECIDE with a duration, or with \"none\""))
-        }
         Err(why) => Err(D::Error::custom(format_args!("`{text}` is not a duration: {why}"))),
     }
 }

@@ -45,6 +45,17 @@ pub(super) fn all(toml: &str, first: toml::de::Error) -> Vec<(usize, String)> {
     all
 }
 
+/// The lines where `schema new` wrote that a person must decide.
+pub(super) fn open_points(toml: &str) -> Vec<(usize, String)> {
+    let mut open = Vec::new();
+    for (index, line) in toml.lines().enumerate() {
+        if line.contains("= \"DECIDE\"") {
+            open.push((index + 1, format!("replace DECIDE: {}", line.trim())));
+        }
+    }
+    open
+}
+
 /// The errors of a step's replies; if there are none, those of its calls; otherwise that of the
 /// step. An error in a part is also an error of everything around it.
 fn errors_of_step(step: &Spanned<DeValue<'_>>) -> Vec<toml::de::Error> {
