@@ -105,6 +105,7 @@ const AT_A_GAP: [(&str, &[(&str, i32)]); 5] = [
             ("sweep --orphaned --yes", 3),
             ("purge --state in-progress --match zz --yes", 3),
             ("inspect zz", 3),
+            ("inspect --find zz", 3),
             ("force-unlock zz --yes", 3),
             ("extend zz --for 1h --yes", 3),
             ("duplicates --same /id", 3),

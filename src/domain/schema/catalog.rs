@@ -92,7 +92,9 @@ impl Catalog {
         all.includes_unprefixed =
             self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_fixed_prefix());
         all.keys = keys_of_schemas(&everywhere(&all.all), &all.prefixed, all.includes_unprefixed);
-        all.with_extended(self.extended.clone()).with_shipped(self.shipped.clone())
+        all.with_extended(self.extended.clone())
+            .with_shipped(self.shipped.clone())
+            .with_unreadable(self.unreadable.clone())
     }
 
     fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
