@@ -101,7 +101,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         ));
     }
     end.require_complete("the sample is", &so_far, false)?;
-    Ok(Exit::Done)
+    // Other schemas may own what could not be read.
+    Ok(if sampler.forbidden().is_some() { Exit::Partial } else { Exit::Done })
 }
 
 /// The sample, as far as the scan got, and how the scan ended.
