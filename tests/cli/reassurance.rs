@@ -223,6 +223,13 @@ fn what_was_not_read_is_neither_absent_nor_counted_as_read() {
     let list = server.idemctl(&[&["list", "--finding", "no-expiry"], &wait[..]].concat());
     assert_ne!(list.code, 0, "{}", list.all());
     server.idemctl(&["stats", "--prometheus", "-"]).exits(3).shows("idemctl_up{").shows("} 0\n");
+    // Every record that was read is in progress, and those of the broken schema were not.
+    let wait = ["list", "--until", "in-progress", "--within", "1s"];
+    assert_ne!(server.idemctl(&wait).code, 0);
+    let server = Server::holding(&[("idem:1", LOCK, HOUR)]);
+    at_a_gap("database", &server);
+    let list = server.idemctl(&["list", "--full", "-o", "json"]).exits(3);
+    assert_eq!(list.json()["complete"], false, "{}", list.all());
     let server = Server::start();
     server.set("shop.pay#not-an-md5", LOCK, HOUR);
     let check = ["check", "--schema", "powertools-python", "--prefix", "shop."];
