@@ -44,7 +44,7 @@ fn judge(facts: &DeploymentFacts) -> Vec<CheckJudgement> {
     if let Some(gap) = gap {
         judgements.push(CheckJudgement::unknown(gap));
     } else if judgements.is_empty() {
-        // Only what has records here is claimed: others may have them under another prefix.
+        // A schema without records here may have them under another prefix.
         let mut seen = Vec::new();
         for of in &sample.schemas {
             seen.push(of.schema.name.as_str());
