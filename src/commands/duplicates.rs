@@ -225,7 +225,7 @@ async fn read(
             match values_at(pointers, &record) {
                 Comparable::Yes(values) => {
                     let time = RecordTime::of(&record).or(time);
-                    if kept.add(values, ComparedRecord::of(&record, time)) {
+                    if kept.add(&values, &ComparedRecord::of(&record, time)) {
                         counts.compared += 1;
                     } else {
                         counts.add_unknown(UnknownBecause::Memory, ComparedName::of(&record));

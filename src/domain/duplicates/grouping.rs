@@ -1,26 +1,50 @@
 //! The groups of records that agree. The module doc of [`super`] defines them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::compare::{ComparedName, ComparedRecord, ResultOutcome};
 use super::record_time::RecordTime;
+use crate::domain::schema::{Schema, State};
 
-/// The memory in bytes that the records of a comparison may use. Nearly three million records with
-/// keys and values of usual length fit.
+/// The memory in bytes that the records of a comparison may use. Millions of records with keys and
+/// values of usual length fit.
 const MAX_BYTES: usize = 1 << 30;
 
-/// About what the tables and allocations of one record take beside its texts.
-const BYTES_OF_RECORD: usize = size_of::<ComparedRecord>() + 200;
+/// What the table takes for one record beside its texts. A table that is full is copied into one of
+/// twice its size.
+const BYTES_OF_RECORD: usize = 3 * size_of::<KeptRecord>();
 
-/// The records that were compared, by their values.
+/// The records that were compared, by their values. Their texts are in one buffer, because most
+/// records agree with no other, and an allocation for each text would take more time than reading
+/// it.
 #[derive(Debug)]
 pub(crate) struct KeptRecords {
-    by_values: HashMap<Vec<String>, Vec<ComparedRecord>>,
+    records: Vec<KeptRecord>,
+    texts: Vec<u8>,
+    hasher: RandomState,
     /// How much more memory the records may use.
     free_bytes: usize,
+}
+
+/// A record, and where its texts are: its key, its owner, and the lines of its values.
+#[derive(Debug)]
+struct KeptRecord {
+    /// Equal if the values are equal.
+    hash: u64,
+    start: usize,
+    key_bytes: usize,
+    owner_bytes: Option<usize>,
+    value_bytes: usize,
+    schema: Arc<Schema>,
+    state: State,
+    status: Option<i64>,
+    outcome: ResultOutcome,
+    time: Option<RecordTime>,
 }
 
 /// Records that agree.
@@ -45,64 +69,125 @@ pub(crate) struct ResultCounts {
 
 impl Default for KeptRecords {
     fn default() -> Self {
-        Self { by_values: HashMap::new(), free_bytes: MAX_BYTES }
+        Self {
+            records: Vec::new(),
+            texts: Vec::new(),
+            hasher: RandomState::new(),
+            free_bytes: MAX_BYTES,
+        }
     }
 }
 
 impl KeptRecords {
-    /// Keeps a record. False if there is no memory left for it.
-    pub(crate) fn add(&mut self, values: Vec<String>, record: ComparedRecord) -> bool {
-        let texts: usize = values.iter().map(String::len).sum();
-        let owner = record.owner.as_ref().map_or(0, Vec::len);
-        let bytes = BYTES_OF_RECORD + record.key.len() + owner + texts;
+    /// Keeps a record with its canonical texts, which are single lines. False if there is no memory
+    /// left for it.
+    pub(crate) fn add(&mut self, values: &[String], record: &ComparedRecord) -> bool {
+        let values = values.join("\n");
+        let owner = record.owner.as_deref();
+        let owner_bytes = owner.map(<[u8]>::len);
+        let texts = record.key.len() + owner_bytes.unwrap_or(0) + values.len();
+        let bytes = BYTES_OF_RECORD + 2 * texts;
         if bytes > self.free_bytes {
             return false;
         }
         self.free_bytes -= bytes;
-        match self.by_values.get_mut(&values) {
-            Some(records) => records.push(record),
-            // Most values have one record, so that no room for others is allocated.
-            None => drop(self.by_values.insert(values, vec![record])),
-        }
+        self.records.push(KeptRecord {
+            hash: self.hasher.hash_one(&values),
+            start: self.texts.len(),
+            key_bytes: record.key.len(),
+            owner_bytes,
+            value_bytes: values.len(),
+            schema: Arc::clone(&record.schema),
+            state: record.state,
+            status: record.status,
+            outcome: record.outcome,
+            time: record.time,
+        });
+        self.texts.extend_from_slice(&record.key);
+        self.texts.extend_from_slice(owner.unwrap_or_default());
+        self.texts.extend_from_slice(values.as_bytes());
         true
     }
 
     /// The groups, by the number of keys, the largest first. Also the records that agree with
     /// others and are in no group, because --within needs their times, and these are unknown or
     /// estimated.
-    pub(crate) fn groups(self, within_ms: Option<u64>) -> (Vec<DuplicateGroup>, Vec<ComparedName>) {
+    pub(crate) fn groups(
+        mut self,
+        within_ms: Option<u64>,
+    ) -> (Vec<DuplicateGroup>, Vec<ComparedName>) {
         let mut groups = Vec::new();
         let mut time_unknown = BTreeSet::new();
-        for (values, mut records) in self.by_values {
-            if !has_two_keys(&records) {
+        self.records.sort_unstable_by_key(|record| record.hash);
+        for alike in self.records.chunk_by(|one, other| one.hash == other.hash) {
+            if alike.len() == 1 {
                 continue;
             }
-            // The order of a scan must not decide anything. Unknown times are last.
-            records.sort_by(|one, other| order(one).cmp(&order(other)));
-            // SCAN may return a record twice.
-            records.dedup_by(|next, kept| order(next) == order(kept) && next.state == kept.state);
-            let Some(within_ms) = within_ms else {
-                groups.push(DuplicateGroup::of(values, records));
-                continue;
-            };
-            let mut part: Vec<ComparedRecord> = Vec::new();
-            for record in records {
-                let Some(time) = record.time.filter(RecordTime::separates) else {
-                    time_unknown.insert(record.name());
-                    continue;
-                };
-                let before = part.last().and_then(|last| last.time);
-                if before.is_some_and(|before| time.at_ms - before.at_ms > within_ms) {
-                    groups.push(DuplicateGroup::of(values.clone(), std::mem::take(&mut part)));
+            // Different values may have the same hash.
+            let mut by_values: BTreeMap<Vec<String>, Vec<ComparedRecord>> = BTreeMap::new();
+            for record in alike {
+                let (values, record) = self.compared(record);
+                by_values.entry(values).or_default().push(record);
+            }
+            for (values, records) in by_values {
+                if has_two_keys(&records) {
+                    split_by_time(values, records, within_ms, &mut groups, &mut time_unknown);
                 }
-                part.push(record);
             }
-            groups.push(DuplicateGroup::of(values, part));
         }
         groups.retain(|group| group.counts.keys > 1);
         groups.sort_by(|one, other| one.order().cmp(&other.order()));
         (groups, time_unknown.into_iter().collect())
     }
+
+    /// A record and its values, as they were before they were kept.
+    fn compared(&self, kept: &KeptRecord) -> (Vec<String>, ComparedRecord) {
+        let (key, rest) = self.texts[kept.start..].split_at(kept.key_bytes);
+        let (owner, rest) = rest.split_at(kept.owner_bytes.unwrap_or(0));
+        let values = String::from_utf8_lossy(&rest[..kept.value_bytes]);
+        let record = ComparedRecord {
+            schema: Arc::clone(&kept.schema),
+            key: key.to_vec(),
+            state: kept.state,
+            status: kept.status,
+            outcome: kept.outcome,
+            owner: kept.owner_bytes.map(|_| owner.to_vec()),
+            time: kept.time,
+        };
+        (values.split('\n').map(str::to_owned).collect(), record)
+    }
+}
+
+/// Adds the records that agree as one group, or with `within_ms` as one for each series of records
+/// whose times are at most so far apart.
+fn split_by_time(
+    values: Vec<String>,
+    mut records: Vec<ComparedRecord>,
+    within_ms: Option<u64>,
+    groups: &mut Vec<DuplicateGroup>,
+    time_unknown: &mut BTreeSet<ComparedName>,
+) {
+    // The order of a scan must not decide anything. Unknown times are last.
+    records.sort_by(|one, other| order(one).cmp(&order(other)));
+    // SCAN may return a record twice.
+    records.dedup_by(|next, kept| order(next) == order(kept) && next.state == kept.state);
+    let Some(within_ms) = within_ms else {
+        groups.push(DuplicateGroup::of(values, records));
+        return;
+    };
+    let mut part: Vec<ComparedRecord> = Vec::new();
+    for record in records {
+        let Some(time) = record.time.filter(RecordTime::separates) else {
+            time_unknown.insert(record.name());
+            continue;
+        };
+        let before = part.last().and_then(|last| last.time);
+        if before.is_some_and(|before| time.at_ms - before.at_ms > within_ms) {
+            groups.push(DuplicateGroup::of(values.clone(), std::mem::take(&mut part)));
+        }
+        part.push(record);
+    }
+    groups.push(DuplicateGroup::of(values, part));
 }
 
 /// Records by time, and then by name. Those of unknown time are last.
@@ -169,7 +254,7 @@ mod tests {
     fn kept(records: &[(u8, ComparedRecord)]) -> KeptRecords {
         let mut kept = KeptRecords::default();
         for (value, record) in records {
-            assert!(kept.add(vec![value.to_string()], record.clone()));
+            assert!(kept.add(&[value.to_string()], record));
         }
         kept
     }
@@ -225,10 +310,10 @@ mod tests {
         let mut kept = KeptRecords { free_bytes: 3_000, ..KeptRecords::default() };
         let mut long = record(0, 0);
         long.key = vec![b'k'; 4_000];
-        assert!(!kept.add(vec!["1".to_owned()], long));
-        assert!(kept.add(vec!["1".to_owned()], record(0, 0)));
-        assert!(kept.add(vec!["1".to_owned()], record(1, 0)));
-        assert!(!kept.add(vec!["v".repeat(3_000)], record(2, 0)));
+        assert!(!kept.add(&["1".to_owned()], &long));
+        assert!(kept.add(&["1".to_owned()], &record(0, 0)));
+        assert!(kept.add(&["1".to_owned()], &record(1, 0)));
+        assert!(!kept.add(&["v".repeat(3_000)], &record(2, 0)));
         assert_eq!(kept.groups(None).0.len(), 1);
     }
 
