@@ -5,13 +5,14 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anyhow::Result;
 
 use crate::domain::covered::Covered;
 use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft};
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -124,6 +125,7 @@ struct ScanCounts {
     keys: u64,
     iterated: u64,
     forbidden: Option<String>,
+    schemas: Vec<Arc<Schema>>,
 }
 
 /// A page of a scan.
@@ -219,6 +221,7 @@ impl<'a> Scan<'a> {
         let before = std::mem::replace(&mut self.keyspace, keyspace);
         self.earlier.keys += before.keys_returned();
         self.earlier.iterated += before.keys_iterated();
+        self.earlier.schemas.extend_from_slice(before.schemas_with_keys());
         self.earlier.forbidden = self.earlier.forbidden.take().or_else(|| before.forbidden());
         self.end = None;
         true
@@ -426,8 +429,9 @@ impl<'a> Scan<'a> {
 
     /// The report of the scan. A scan that is still in progress ends here, because the command has
     /// enough.
-    pub fn finish(self) -> ScanReport {
+    pub fn finish(mut self) -> ScanReport {
         self.progress.finish_and_clear();
+        self.note_schemas_without_keys();
         let end = match self.end {
             None | Some(ScanEnd::Complete) => {
                 // A node may have failed while records were read after the last page.
@@ -445,6 +449,21 @@ impl<'a> Scan<'a> {
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
             keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
             coverage: self.coverage,
+        }
+    }
+
+    /// Notes the named schemas of which no Redis key was found beside those of others.
+    fn note_schemas_without_keys(&mut self) {
+        if self.keys() == 0 || !self.query.catalog.names_schemas() {
+            return;
+        }
+        let seen = self.earlier.schemas.iter().chain(self.keyspace.schemas_with_keys());
+        for schema in self.query.catalog.scanned() {
+            let has_keys = seen.clone().any(|seen| Arc::ptr_eq(seen, &schema));
+            if !has_keys && schema.has_fixed_prefix() {
+                let prefix = schema.keys[0].template.prefix().to_vec();
+                self.coverage.without_keys.push((schema.name.clone(), prefix));
+            }
         }
     }
 

@@ -227,6 +227,7 @@ impl Checking<'_> {
             coverage.unproven.extend(judged.unproven);
         }
         let report = self.scan.finish();
+        coverage.without_keys = report.coverage.without_keys;
         let mut health = self.health;
         health.keys = report.keys;
         health.unread = report.keys_of_other_schemas;

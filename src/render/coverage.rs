@@ -62,6 +62,9 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     for schema in catalog.skipped() {
         lines.push(format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     }
+    for (name, prefix) in &coverage.without_keys {
+        lines.push(format!("schema {name} has no key under {}", escape::text(prefix)));
+    }
     for (name, count) in &coverage.spared {
         lines.push(if *count == 1 {
             format!("1 value that looks like a lock is a completed result of {name}")

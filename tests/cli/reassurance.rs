@@ -282,3 +282,22 @@ fn a_key_that_may_name_an_unread_record_is_not_changed() {
     broken.idemctl(&["force-unlock", "express/a-9", "--yes"]).exits(0);
     limited(&server, "~idem:a-*", &["force-unlock", "idem:a-9", "--yes"]).exits(0);
 }
+
+/// Rule: of the schemas that are named, those without any key are told beside those that have keys, because their prefix may be another one.
+#[test]
+fn a_named_schema_without_a_key_is_told_beside_others_that_have_keys() {
+    let server = Server::start();
+    server.set("shop:idem:1", LOCK, HOUR);
+    server.set("idempotency:1", PENDING, HOUR);
+    let named = ["--schema", "express", "--schema", "go-middleware"];
+    for words in [&["sweep", "--orphaned", "--dry-run"][..], &["list"], &["stats"], &["check"]] {
+        let run = server.idemctl(&[words, &named].concat()).exits(0);
+        run.says("schema express has no key under idem:");
+        let unnamed = server.idemctl(words).exits(0);
+        assert!(!unnamed.all().contains("has no key"), "{}", unnamed.all());
+    }
+    server.set("idem:1", LOCK, HOUR);
+    // A filter leaves keys out, and does not make them absent.
+    let filtered = server.idemctl(&[&["list", "--match", "none*"][..], &named].concat()).exits(0);
+    assert!(!filtered.all().contains("has no key"), "{}", filtered.all());
+}

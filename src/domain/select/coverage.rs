@@ -23,6 +23,8 @@ pub struct Coverage {
     pub(crate) unproven: Unproven,
     pub(crate) contradictions: Contradictions,
     pub(crate) named: NamedKeys,
+    /// Schemas that were named and of which there is no Redis key, each with the prefix of its keys.
+    pub(crate) without_keys: Vec<(String, Vec<u8>)>,
     /// True if this database has no key of any schema, and another one has keys.
     pub(crate) is_elsewhere: bool,
     /// True to keep records whose values the schema does not recognise. They are counted either

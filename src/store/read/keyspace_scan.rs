@@ -4,6 +4,7 @@
 //! Commands use [`crate::scan::Scan`], which selects the records, and reports how the scan ended.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -12,13 +13,13 @@ use super::learned_heads::HeadSamples;
 use super::page_size::MAX_REQUESTED;
 use super::reader::{RecordReader, RedisKeys};
 use super::scan_nodes::Nodes;
-use super::scan_page::{FoundRecord, ScanPage};
+use super::scan_page::{FoundRecord, ScanPage, add_schemas};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::record::{
     Candidate, Content, Extended, FieldSet, Observation, Record, TimeLeft, locate,
 };
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::domain::select::Coverage;
 use crate::store::error::StoreError;
 
@@ -68,6 +69,8 @@ pub struct KeyspaceScan {
     any_read: bool,
     /// Redis keys of known schemas that this command does not read, by schema.
     keys_of_other_schemas: BTreeMap<String, u64>,
+    /// The schemas to which Redis keys belong that SCAN returned.
+    schemas: Vec<Arc<Schema>>,
     extended: Extended,
 }
 
@@ -93,6 +96,7 @@ impl KeyspaceScan {
                 forbidden: None,
                 any_read: false,
                 keys_of_other_schemas: BTreeMap::new(),
+                schemas: Vec::new(),
                 extended: catalog.extended().clone(),
             }),
             Err(error) => Err(client.explain_error(error).await),
@@ -232,6 +236,11 @@ impl KeyspaceScan {
     /// schema.
     pub fn keys_of_other_schemas(&self) -> &BTreeMap<String, u64> {
         &self.keys_of_other_schemas
+    }
+
+    /// The schemas to which Redis keys belong that SCAN returned so far.
+    pub fn schemas_with_keys(&self) -> &[Arc<Schema>] {
+        &self.schemas
     }
 
     /// How many Redis keys SCAN returned so far, each counted once.
@@ -441,6 +450,7 @@ impl KeyspaceScan {
         for (schema, count) in &page.keys_of_other_schemas {
             *self.keys_of_other_schemas.entry(schema.clone()).or_default() += count;
         }
+        add_schemas(&mut self.schemas, &page.schemas);
         self.iterated += page.iterated as u64;
         self.returned += page.returned as u64;
         self.wait_after(page.new_keys);

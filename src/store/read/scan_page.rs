@@ -5,6 +5,7 @@
 //! so on. So the server is always busy with a page while the previous one is decoded and shown.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::Value;
@@ -20,7 +21,7 @@ use super::reader::ReadResult;
 use super::small_hashes::{self, SmallHashes};
 use crate::domain::hash_slot;
 use crate::domain::record::{Candidate, locate};
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::store::cluster::deadlines::{TRIED, is_known as knows_pexpiretime};
 use crate::store::connection::{ClientOption, Connection, Target, Token, pack};
 use crate::store::error::StoreError;
@@ -51,6 +52,8 @@ pub(in crate::store) struct ScanPage {
     pub(in crate::store) elsewhere: FoundCandidates,
     /// Redis keys of known schemas that this command does not read, by schema.
     pub(in crate::store) keys_of_other_schemas: BTreeMap<String, u64>,
+    /// The schemas to which Redis keys of the page belong, filtered or not.
+    pub(in crate::store) schemas: Vec<Arc<Schema>>,
 }
 
 /// The Redis keys in a reply of SCAN.
@@ -61,6 +64,8 @@ struct ScannedKeys {
     candidates: FoundCandidates,
     /// Redis keys of known schemas that this command does not read, by schema.
     keys_of_other_schemas: BTreeMap<String, u64>,
+    /// The schemas to which the Redis keys belong, wanted or not.
+    schemas: Vec<Arc<Schema>>,
 }
 
 /// A page whose records have been requested.
@@ -194,6 +199,7 @@ impl NodePages {
             found: Vec::with_capacity(keys.candidates.len()),
             elsewhere,
             keys_of_other_schemas: keys.keys_of_other_schemas,
+            schemas: keys.schemas,
         };
         let read = read_records(&mut self.stream, query, &heads, &keys.candidates).await?;
         // A Unix socket holds less than a page of replies. A server that has the next request
@@ -376,6 +382,7 @@ impl NodePages {
             returned: 0,
             candidates: Vec::new(),
             keys_of_other_schemas: BTreeMap::new(),
+            schemas: Vec::new(),
         };
         for _ in 0..count {
             let Token::Text(redis_key) = self.stream.token().await? else {
@@ -387,6 +394,7 @@ impl NodePages {
             }
             keys.returned += 1;
             if let Some((candidate, key_index)) = locate::for_redis_key(catalog, redis_key) {
+                add_schemas(&mut keys.schemas, &candidate.schemas);
                 if locate::is_wanted(catalog, &candidate, &wanted) {
                     keys.candidates.push((candidate, key_index));
                 }
@@ -395,6 +403,15 @@ impl NodePages {
             }
         }
         Ok(keys)
+    }
+}
+
+/// Adds the schemas that are not in the list, which is short.
+pub(super) fn add_schemas(known: &mut Vec<Arc<Schema>>, schemas: &[Arc<Schema>]) {
+    for schema in schemas {
+        if !known.iter().any(|known| Arc::ptr_eq(known, schema)) {
+            known.push(Arc::clone(schema));
+        }
     }
 }
 
