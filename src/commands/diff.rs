@@ -117,7 +117,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
                 }
                 diff.meet(session, &listed_record)
             })?;
-            diff.note_completeness(session, file, &after);
+            diff.knows_all = diff.note_completeness(session, file, &after);
             if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
                 check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
             }
@@ -127,7 +127,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
     }
     let Some(report) = scanned else {
-        diff.miss_all(session, &args.before, &schemas)?;
+        if diff.knows_all {
+            diff.miss_all(session, &args.before, &schemas)?;
+        }
         return diff.end(session);
     };
     if matches!(report.end, ScanEnd::Complete) {
@@ -191,17 +193,24 @@ struct Diff {
     is_complete: bool,
     /// True if a snapshot does not show whether it is complete.
     is_unsure: bool,
-    /// False if the second snapshot is a scan that is not complete, so that it is unknown which
-    /// records are gone.
+    /// False if the second snapshot is not complete, so that it is unknown which records are gone.
     knows_all: bool,
 }
 
 impl Diff {
-    /// Notes whether a snapshot is complete, and warns if it is not.
-    fn note_completeness(&mut self, session: &mut Session, file: &Path, snapshot: &Snapshot) {
+    /// Notes whether a snapshot is complete, and warns if it is not. False if it certainly is not.
+    fn note_completeness(
+        &mut self,
+        session: &mut Session,
+        file: &Path,
+        snapshot: &Snapshot,
+    ) -> bool {
+        let limit = snapshot.scope.as_ref().and_then(|scope| scope.limit);
+        let is_complete = limit.is_none()
+            && matches!(snapshot.completeness, Completeness::Complete | Completeness::Unknown);
+        self.is_complete &= is_complete;
         let file = file.display();
-        if let Some(limit) = snapshot.scope.as_ref().and_then(|scope| scope.limit) {
-            self.is_complete = false;
+        if let Some(limit) = limit {
             session.ui.warning(&format!(
                 "{file} contains at most {limit} records, because its list was limited; other \
                 records may appear as added or gone"
@@ -210,13 +219,11 @@ impl Diff {
         match snapshot.completeness {
             Completeness::Complete => {}
             Completeness::Incomplete => {
-                self.is_complete = false;
                 session.ui.warning(&format!(
                     "{file} is not complete; records that it lacks may appear as added or gone"
                 ));
             }
             Completeness::Empty => {
-                self.is_complete = false;
                 session.ui.warning(&format!("{file} is empty, so it may not be a complete list"));
             }
             Completeness::Unknown => {
@@ -227,6 +234,7 @@ impl Diff {
                 session.ui.status(&text);
             }
         }
+        is_complete
     }
 
     /// Compares a record of the second snapshot with the first one.
@@ -378,7 +386,7 @@ impl Diff {
         if !self.knows_all {
             session
                 .ui
-                .status("It is unknown which records are gone, because the scan is not complete.");
+                .status("It is unknown which records are gone, because not all records were read.");
         }
         session.ui.status(&difference::summary(&self.counts));
         if let Some(line) = difference::unproven(self.unproven) {

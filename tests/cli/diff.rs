@@ -241,6 +241,10 @@ fn a_list_that_is_not_complete_is_compared_and_told() {
     }
     let run = server.idemctl(&["diff", partial, &after, "-o", "jsonl"]).exits(3);
     assert_eq!(happened(&run), HAPPENED);
+    // What the second list lacks may still exist.
+    let run = server.idemctl(&["diff", &before, partial, "-o", "jsonl"]).exits(3);
+    run.says("It is unknown which records are gone");
+    assert!(happened(&run).iter().all(|[_, what]| what != "removed"), "{}", run.all());
     let lines = server.folder().join("lines");
     fs::write(&lines, server.idemctl(&["list", "-o", "jsonl"]).exits(0).stdout).unwrap();
     let lines = lines.to_str().unwrap();
