@@ -93,10 +93,6 @@ pub(crate) struct ShowArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = columns())]
     pub(crate) columns: Vec<Column>,
 
-    /// Do not print the header line
-    #[arg(long)]
-    pub(crate) no_header: bool,
-
     /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
     pub(crate) raw_csv: bool,

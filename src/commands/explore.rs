@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 use serde_json::Map;
 use uuid::Uuid;
 
@@ -131,12 +131,9 @@ pub struct Args {
     #[arg(long)]
     strict: bool,
 
-    /// Show the shortest history of each violation in this format
-    ///
-    /// If one schema is explored, the default is a table of each violation that counts. Diagrams are
-    /// printed alone.
-    #[arg(long, value_enum)]
-    trace: Option<TraceStyle>,
+    /// Show the shortest history of each violation, and not only of those that count for one schema
+    #[arg(long)]
+    trace: bool,
 
     /// Exit with 1 only for differences from FILE, which `-o json` wrote
     ///
@@ -164,17 +161,6 @@ pub struct Args {
     /// The schemas, as an alternative to the names before the options.
     #[command(flatten)]
     schemas: SchemaArgs,
-}
-
-/// The format of histories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum TraceStyle {
-    /// A text table with one column per worker.
-    Table,
-    /// Mermaid sequence diagrams.
-    Mermaid,
-    /// One SVG picture of the first violation.
-    Svg,
 }
 
 impl Args {
@@ -290,27 +276,22 @@ fn show(
     let replay = session.ui.invocation().command_line(["explore", "--replay"]);
     let shown = ShownExplorations {
         explorations,
-        traces: args.trace.is_some() || explorations.len() == 1,
-        every_trace: args.trace.is_some(),
+        traces: args.trace || explorations.len() == 1,
+        every_trace: args.trace,
         differences: differences.as_deref(),
         changed: &changed,
         replay: &replay,
     };
-    if let Some(picture) = picture(args, explorations) {
-        session.ui.data(picture)?;
-    } else {
-        let mut of_all = Map::new();
-        if let Some(differences) = &differences {
-            of_all.insert(
-                "differences".to_owned(),
-                differences.iter().map(render::difference).collect(),
-            );
-        }
-        let values: Vec<_> = explorations.iter().map(render::exploration).collect();
-        session.show_with(args.output, "schemas", &values, &of_all, |view| {
-            render::text(shown, view)
-        })?;
+    let mut of_all = Map::new();
+    if let Some(differences) = &differences {
+        of_all.insert(
+            "differences".to_owned(),
+            differences.iter().map(render::difference).collect(),
+        );
     }
+    let values: Vec<_> = explorations.iter().map(render::exploration).collect();
+    session
+        .show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
     args.junit.write("explore", &render::suites(shown))?;
     // With --expect, known violations are accepted, and only differences count.
     let is_bad = match &differences {
@@ -323,25 +304,6 @@ fn show(
     // An exploration that reached its limit may have missed a violation.
     let is_complete = explorations.iter().all(Exploration::is_complete);
     Ok(if is_complete { Exit::Done } else { Exit::Partial })
-}
-
-/// The diagrams of the histories, if these are requested. They are printed without other output.
-fn picture(args: &Args, explorations: &[Exploration]) -> Option<String> {
-    let mut schedules = explorations.iter().flat_map(Exploration::schedules);
-    match args.trace? {
-        TraceStyle::Table => None,
-        TraceStyle::Mermaid => {
-            let mut diagrams = Vec::new();
-            for (title, lines) in schedules {
-                diagrams.push(render::mermaid(&title, lines));
-            }
-            Some(diagrams.join("\n"))
-        }
-        TraceStyle::Svg => match schedules.next() {
-            Some((title, lines)) => Some(render::svg(&title, lines)),
-            None => Some(String::new()),
-        },
-    }
 }
 
 /// Executes the histories of the given tokens.

@@ -109,10 +109,6 @@ pub struct Args {
     )]
     from: Option<PathBuf>,
 
-    /// State of the records, which is always `in-progress`
-    #[arg(long, value_name = "STATE", value_parser = ["in-progress"], hide_possible_values = true)]
-    state: Option<String>,
-
     /// Take locks known to be at least this old
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, allow_hyphen_values = true)]
     older_than: Duration,

@@ -12,7 +12,6 @@ use crate::args::ConnectionArgs;
 use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
-use crate::render::style::NameColor;
 use crate::store::{NO_URL, Target};
 
 /// The new settings of a context besides its connection. `None` and empty lists leave the context
@@ -21,7 +20,6 @@ use crate::store::{NO_URL, Target};
 pub(crate) struct ContextFields {
     pub(crate) protected: Option<bool>,
     pub(crate) read_only: Option<bool>,
-    pub(crate) color: Option<NameColor>,
     pub(crate) schemas: Vec<String>,
     pub(crate) schema_dir: Option<PathBuf>,
     /// How long clients or queues may send a request again.
@@ -311,7 +309,6 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
     let named = [
         ("protected", fields.protected.map(Value::from)),
         ("read_only", fields.read_only.map(Value::from)),
-        ("color", fields.color.map(|color| Value::from(color.as_str()))),
         ("schema", schemas),
         ("schema_dir", path_value(fields.schema_dir.as_deref())),
         ("retry_window", duration_value(fields.retry_window)),

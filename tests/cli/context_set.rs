@@ -76,7 +76,7 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
     let home = Home::with(CONFIG);
     let pass = home.write("pass", "s3cret\n");
     let words =
-        ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt", "--name-color", "red"];
+        ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt"];
     let ttls = [
         "--lock-ttl",
         "express=2m",
@@ -94,7 +94,6 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
         ("password", "set"),
         ("tls", "true"),
         ("timeout", "9s"),
-        ("color", "red"),
         ("read_only", "true"),
         ("deployment.express.lock_ttl", "2m"),
         ("deployment.express.result_ttl", "none"),

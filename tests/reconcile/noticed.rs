@@ -293,11 +293,3 @@ fn locks_that_were_completed_do_not_stay_extended() {
     ran.says("completed 1");
     assert!(!ran.stderr.contains("stay extended"), "{}", ran.all());
 }
-
-/// Rule: the state may be named, and only locks are in that state.
-#[test]
-fn the_state_may_be_named() {
-    let server = Server::holding(&[("idem:not-1", LOCK, 0)]);
-    run(&server, &["--state", "in-progress"]).exits(0).says("released 1");
-    run(&server, &["--state", "completed"]).exits(2).says("invalid value 'completed'");
-}

@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
 
 use crate::args::{ConnectionArgs, SchemaFolderArgs, StatedTtl, parse_ttl};
 use crate::domain::detect::SchemaSet as _;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
-use crate::render::style::NameColor;
 use crate::session::Session;
 use crate::settings::{self, ContextFields, ServerChange};
 
@@ -46,10 +45,6 @@ pub(super) struct SetArgs {
         default_missing_value = "true"
     )]
     read_only: Option<bool>,
-
-    /// Colour of the context's name in questions and on stderr
-    #[arg(long, value_name = "COLOR", value_enum)]
-    name_color: Option<NameColorArg>,
 
     /// Schemas that its commands use, replacing the list; see `idemctl schema list`
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -99,30 +94,6 @@ pub(super) struct RemoveArgs {
     yes: bool,
 }
 
-/// `--name-color`.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum NameColorArg {
-    Red,
-    Green,
-    Yellow,
-    Blue,
-    Magenta,
-    Cyan,
-}
-
-impl From<NameColorArg> for NameColor {
-    fn from(arg: NameColorArg) -> Self {
-        match arg {
-            NameColorArg::Red => Self::Red,
-            NameColorArg::Green => Self::Green,
-            NameColorArg::Yellow => Self::Yellow,
-            NameColorArg::Blue => Self::Blue,
-            NameColorArg::Magenta => Self::Magenta,
-            NameColorArg::Cyan => Self::Cyan,
-        }
-    }
-}
-
 pub(super) async fn set(
     session: &mut Session,
     args: SetArgs,
@@ -147,7 +118,6 @@ pub(super) async fn set(
     let fields = ContextFields {
         protected: args.protected,
         read_only: args.read_only,
-        color: args.name_color.map(NameColor::from),
         schemas: args.schema,
         schema_dir: args.schema_dir,
         retry_window: args.retry_window,

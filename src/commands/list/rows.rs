@@ -44,7 +44,6 @@ pub(super) struct RowStyle<'a> {
 
 pub(super) struct ListRows {
     output: Format,
-    has_header: bool,
     raw_csv: bool,
     columns: Vec<Column>,
     reveal: bool,
@@ -109,7 +108,6 @@ impl ListRows {
             max_held: if is_terminal { MAX_HELD } else { MAX_HELD_FOR_PIPE },
             is_sorted: top.is_some(),
             output,
-            has_header: !show.no_header,
             raw_csv: show.raw_csv,
             columns,
             reveal,
@@ -243,8 +241,6 @@ impl ListRows {
             Format::Text | Format::Wide => {
                 if self.shown == 0 {
                     self.listing.fit(records, !self.knows_all);
-                }
-                if self.shown == 0 && self.has_header {
                     session.ui.page(self.listing.heading())?;
                 }
                 for some in records.chunks(WRITTEN_AT_ONCE) {
@@ -294,7 +290,7 @@ impl ListRows {
         records: &[Record],
         separated: Separated,
     ) -> io::Result<()> {
-        if self.shown == 0 && self.has_header {
+        if self.shown == 0 {
             let names = self.columns.iter().map(|column| column.as_str().to_owned());
             session.ui.data(separated.row(names))?;
         }

@@ -133,23 +133,6 @@ pub struct SearchCoverage {
 }
 
 impl Exploration {
-    /// The replayed schedule, or the schedule of each violation, with a title.
-    pub(crate) fn schedules(&self) -> Vec<(String, &[TraceLine])> {
-        let name = self.name();
-        if let Some(replay) = &self.replay {
-            return vec![(format!("{name}, {}", self.most), &replay.lines)];
-        }
-        let mut schedules = Vec::new();
-        // One picture shows the first schedule.
-        let mut violations: Vec<_> = self.violations.iter().collect();
-        violations.sort_by_key(|violation| !violation.counts);
-        for violation in violations {
-            let title = format!("{name}, {}, {}", violation.invariant.name, violation.faults);
-            schedules.push((title, &violation.lines[..]));
-        }
-        schedules
-    }
-
     /// The goals that no schedule without a fault reaches.
     pub(crate) fn unreached(&self) -> &[UnreachedGoal] {
         match &self.steps {

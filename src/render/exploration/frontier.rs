@@ -56,7 +56,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     let is_hidden = |violation: &&Violation| !(shown.traces && violation.counts);
     let hides = |of: &Exploration| shortest(of).iter().any(is_hidden);
     if !shown.every_trace && shown.explorations.iter().any(hides) {
-        parts.push("`--trace table` shows the shortest way to every violation.\n".to_owned());
+        parts.push("`--trace` shows the shortest way to every violation.\n".to_owned());
     }
     parts.join("\n")
 }

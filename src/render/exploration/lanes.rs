@@ -6,24 +6,24 @@ use crate::render::style::View;
 use crate::render::{escape, table};
 
 /// The mark of a fault.
-pub(super) const FAULT: &str = "✗";
+const FAULT: &str = "✗";
 
 /// The lanes: the workers that act, with Redis in their middle.
-pub(super) struct Lanes {
+struct Lanes {
     names: Vec<String>,
     middle: usize,
 }
 
 /// The cells of one line: the lane that acts with its text, and the text in the lane of Redis.
-pub(super) struct Cells {
-    pub(super) lane: Option<usize>,
-    pub(super) does: String,
-    pub(super) holds: String,
+struct Cells {
+    lane: Option<usize>,
+    does: String,
+    holds: String,
 }
 
 impl Lanes {
     /// The lanes for these steps.
-    pub(super) fn of(lines: &[TraceLine]) -> Self {
+    fn of(lines: &[TraceLine]) -> Self {
         let mut names: Vec<String> = Vec::new();
         for line in lines {
             if is_acting(line.act) && !names.contains(&line.actor) {
@@ -36,18 +36,8 @@ impl Lanes {
         Self { names, middle }
     }
 
-    /// The names of the lanes.
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The index of the lane of Redis.
-    pub(super) fn middle(&self) -> usize {
-        self.middle
-    }
-
     /// The cells of a line. Redis shows its state only if the state differs from `before`.
-    pub(super) fn cells(&self, line: &TraceLine, before: &str) -> Cells {
+    fn cells(&self, line: &TraceLine, before: &str) -> Cells {
         let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
         let step = escape::text(line.step.as_bytes());
         // Faults such as an expiry happen in Redis, and have no lane of their own.
@@ -91,14 +81,14 @@ pub(super) fn text(lines: &[TraceLine], view: View) -> String {
     let lanes = Lanes::of(lines);
     // The column of the numbers has no name.
     let mut heading = vec![""];
-    heading.extend(lanes.names().iter().map(String::as_str));
+    heading.extend(lanes.names.iter().map(String::as_str));
     let mut before = "nothing".to_owned();
     let rows = lines.iter().enumerate().map(|(number, line)| {
         let cells = lanes.cells(line, &before);
         before.clone_from(&line.holds);
-        let mut row = vec![String::new(); lanes.names().len() + 1];
+        let mut row = vec![String::new(); lanes.names.len() + 1];
         row[0] = (number + 1).to_string();
-        row[lanes.middle() + 1] = cells.holds;
+        row[lanes.middle + 1] = cells.holds;
         if let Some(lane) = cells.lane {
             row[lane + 1] = cells.does;
         }
@@ -108,11 +98,11 @@ pub(super) fn text(lines: &[TraceLine], view: View) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::render::style::Palette;
 
-    pub(in crate::render::exploration) fn lines() -> Vec<TraceLine> {
+    fn lines() -> Vec<TraceLine> {
         let line =
             |act: Act, actor: &str, step: &str, reply: Option<&str>, holds: &str| TraceLine {
                 act,

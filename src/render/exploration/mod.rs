@@ -6,12 +6,9 @@ mod frontier;
 mod lanes;
 mod met_steps;
 mod past;
-mod picture;
 mod remedies;
 
 pub(crate) use self::exploration_cases::suites;
 pub(crate) use self::exploration_json::{difference, exploration};
 pub(crate) use self::frontier::{ShownExplorations, text};
 pub(crate) use self::past::{past, past_json};
-pub(crate) use self::picture::svg;
-pub(crate) use picture::mermaid;

@@ -124,7 +124,6 @@ fn bad_input_is_a_usage_error() {
         (&["--mix", "express,go-chi"], "cannot be mixed, because they use different Redis keys"),
         (&["--mix", "go-middleware-v1,go-middleware", "--workers", "1"], "at least two workers"),
         (&["--max-states", "0"], "--max-states"),
-        (&["--trace", "oil"], "mermaid"),
     ] {
         explore(words).exits(2).says(why);
     }

@@ -9,10 +9,6 @@ use super::{explore, planted};
 
 const BEGIN: &str = "```console\n$ idemctl explore ";
 
-/// The pictures of the document, each with the token of its history.
-const PICTURES: [(&str, &str); 1] =
-    [("result-kept", "1:express,express,express:s0.f0.x0.s1.e1.s1.s0")];
-
 fn file(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(path)
 }
@@ -44,12 +40,4 @@ fn the_document_shows_what_the_commands_write() {
         ));
     }
     keep(&file("explore.md"), &wanted);
-}
-
-#[test]
-fn the_pictures_show_the_histories() {
-    for (name, token) in PICTURES {
-        let picture = explore(&["--replay", token, "--trace", "svg"]);
-        keep(&file(&format!("pictures/{name}.svg")), &picture.text());
-    }
 }

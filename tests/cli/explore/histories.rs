@@ -63,19 +63,6 @@ fn a_token_of_what_cannot_happen_is_a_usage_error() {
     }
 }
 
-#[test]
-fn pictures_show_the_same_history() {
-    let token = token("result-kept");
-    let mermaid = explore(&["--replay", &token, "--trace", "mermaid"]).exits(1);
-    insta::assert_snapshot!(mermaid.text());
-    let svg = explore(&["--replay", &token, "--trace", "svg"]).exits(1);
-    let svg = svg.text();
-    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
-    let words =
-        ["worker 1", "Redis", "worker 2", "✗ the lock's TTL ends", "releases (DEL): released"];
-    assert!(words.iter().all(|words| svg.contains(words)), "{svg}");
-}
-
 /// Rule: what is shown was played by workers whose scripts are as the schema has them: a script that goes by the clock goes
 /// another way there than where the clock stands still, and that is said.
 #[test]
