@@ -343,7 +343,7 @@ impl<'a> Scan<'a> {
     /// Notes after the last page whether only other databases have keys, so that the operator may
     /// have named the wrong one. Schemas that were named may have no keys yet.
     async fn look_elsewhere(&mut self) {
-        let is_nothing = self.keys() == 0 && self.keyspace.keys_of_other_schemas().is_empty();
+        let is_nothing = self.has_no_key() && self.keyspace.keys_of_other_schemas().is_empty();
         let is_named = self.query.catalog.names_schemas();
         if matches!(self.end, Some(ScanEnd::Complete)) && is_nothing && !is_named {
             self.coverage.is_elsewhere = !self.keyspace.reader.keys_elsewhere().await.is_empty();
@@ -452,9 +452,15 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// True if no Redis key so far belongs to a schema.
+    fn has_no_key(&self) -> bool {
+        self.earlier.schemas.is_empty() && self.keyspace.schemas_with_keys().is_empty()
+    }
+
     /// Notes the named schemas of which no Redis key was found beside those of others.
     fn note_schemas_without_keys(&mut self) {
-        if self.keys() == 0 || !self.query.catalog.names_schemas() {
+        self.coverage.has_no_key = self.has_no_key();
+        if self.coverage.has_no_key || !self.query.catalog.names_schemas() {
             return;
         }
         let seen = self.earlier.schemas.iter().chain(self.keyspace.schemas_with_keys());
@@ -610,13 +616,13 @@ pub async fn show_none(
     session: &mut Session,
     none: &str,
     covered: &Covered,
+    coverage: &Coverage,
     keys: u64,
     reader: &RecordReader,
     server: &str,
 ) {
     let mut held = 0;
-    // The scan counts only Redis keys with names of the schemas, and the database may have others.
-    if keys == 0 {
+    if coverage.has_no_key {
         held = reader.keys_on_server().await.unwrap_or(0);
     }
     let line = match held {

@@ -102,7 +102,11 @@ impl SelectArgs {
         &self,
         session: &mut Session,
         catalog: &Catalog,
+        thresholds: &ThresholdArgs,
     ) -> Result<Selection, CommandError> {
+        if self.finding.contains(&FindingCode::Overdue) && thresholds.overdue.is_none() {
+            return Err(CommandError::usage("--finding overdue needs --overdue DURATION"));
+        }
         let selection = self.selection_of_snapshot()?;
         check_fields(session, &selection, catalog)?;
         Ok(selection)

@@ -227,8 +227,8 @@ impl Checking<'_> {
             coverage.unproven.extend(judged.unproven);
         }
         let report = self.scan.finish();
-        coverage.without_keys = report.coverage.without_keys;
         let mut health = self.health;
+        health.without_keys = report.coverage.without_keys;
         health.keys = report.keys;
         health.unread = report.keys_of_other_schemas;
         health.covered = self.catalog.covered();
@@ -244,14 +244,15 @@ impl Checking<'_> {
             let values = words::counted(self.cut, "value");
             health.covered.leave_out(values, "only the beginning was read, and the rest decides");
         }
-        // A lock of unknown age may be overdue, so the check must not be OK.
-        let compares_ages = self.sought.codes.contains(&FindingCode::Overdue);
-        if compares_ages && self.undecided > 0 {
+        // A lock of unknown age may be overdue, or one that a filter by age selects.
+        if self.undecided > 0 {
             let locks = if self.undecided == 1 {
                 "1 lock is".to_owned()
             } else {
                 format!("{} locks are", self.undecided)
             };
+            let seeks_overdue = self.sought.codes.contains(&FindingCode::Overdue);
+            let sought = if seeks_overdue { "overdue" } else { "among those of this age" };
             let why = if self.ageless == self.undecided {
                 if self.undecided == 1 {
                     "it has more time left than its TTL, or got its expiry from an operator"
@@ -262,7 +263,7 @@ impl Checking<'_> {
                 "set lock_ttl for their schemas in the context, or pass --schema NAME --lock-ttl \
                 DURATION"
             };
-            health.covered.leave_out(format!("whether {locks} overdue"), why);
+            health.covered.leave_out(format!("whether {locks} {sought}"), why);
         }
         (health, coverage)
     }

@@ -122,7 +122,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
     let server = reader.name();
-    let selection = args.select.selection(session, &catalog)?;
+    let selection = args.select.selection(session, &catalog, &args.thresholds)?;
     let read = read(session, &args, &pointers, &selection, &catalog, reader).await?;
     let ReadRecords { kept, mut counts, tally, report: scanned } = read;
     let is_interrupted = matches!(scanned.end, ScanEnd::Interrupted);
@@ -297,7 +297,7 @@ async fn end(
     if matches!(report.end, ScanEnd::Complete) && records == 0 {
         let (none, covered) = ("no such records", report.covered(catalog));
         let reader = session.connect_reader().await?;
-        show_none(session, none, &covered, report.keys, &reader, server).await;
+        show_none(session, none, &covered, &report.coverage, report.keys, &reader, server).await;
         explain_nothing(session, catalog, &reader, &report.keys_of_other_schemas).await;
     }
     if !session.ui.is_verbose() {

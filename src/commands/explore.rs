@@ -284,10 +284,8 @@ fn show(
     };
     let mut of_all = Map::new();
     if let Some(differences) = &differences {
-        of_all.insert(
-            "differences".to_owned(),
-            differences.iter().map(render::difference).collect(),
-        );
+        of_all
+            .insert("differences".to_owned(), differences.iter().map(render::difference).collect());
     }
     let values: Vec<_> = explorations.iter().map(render::exploration).collect();
     session

@@ -93,7 +93,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         .hint("add `-o name`")
         .into());
     }
-    let selection = args.select.selection(session, &catalog)?;
+    let selection = args.select.selection(session, &catalog, &args.thresholds)?;
     let is_table = matches!(args.show.output, Format::Text | Format::Wide);
     let watch = Watch::of(session, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
@@ -283,7 +283,8 @@ impl ListRun<'_> {
         if shown == 0 {
             let (none, covered) = ("no such records", report.covered(self.catalog));
             if let [Database { number: None, reader }] = self.databases {
-                scan::show_none(session, none, &covered, report.keys, reader, &server).await;
+                let (of, keys) = (&report.coverage, report.keys);
+                scan::show_none(session, none, &covered, of, keys, reader, &server).await;
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
             } else {

@@ -247,7 +247,8 @@ async fn show(
     }
     if selected.tally.total() == 0 && is_complete {
         let (none, covered) = ("no such records", purge.covered());
-        show_none(session, none, &covered, selected.keys, &purge.reader, &purge.server).await;
+        let (of, keys) = (&selected.coverage, selected.keys);
+        show_none(session, none, &covered, of, keys, &purge.reader, &purge.server).await;
         // A named record that was found is in this database.
         if selected.coverage.named.left_alone == 0 {
             let others = &selected.keys_of_other_schemas;

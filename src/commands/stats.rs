@@ -129,7 +129,7 @@ async fn figures(session: &mut Session, args: &Args) -> Result<Exit> {
             .hint("name one with --schema")
             .into());
     }
-    let mut selection = args.select.selection(session, &catalog)?;
+    let mut selection = args.select.selection(session, &catalog, &args.thresholds)?;
     // A record of unknown owner or status belongs to no group.
     match args.by {
         ByArg::Owner => selection.known.insert(ValueField::Owner),
@@ -228,7 +228,8 @@ impl Counting<'_> {
         }
         if is_complete && counted(&stats) == 0 {
             let (none, covered) = ("no such records", report.covered(self.catalog));
-            scan::show_none(session, none, &covered, keys, self.reader, &server).await;
+            let of = &report.coverage;
+            scan::show_none(session, none, &covered, of, keys, self.reader, &server).await;
             let others = &report.keys_of_other_schemas;
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }

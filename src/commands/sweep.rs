@@ -162,8 +162,16 @@ async fn show(
         // There may be locks without expiry that were not sought, or that a filter leaves out.
         let seeks_all = args.sought.orphaned && !args.sought.filter.narrows();
         let none = if seeks_all { "no orphaned locks" } else { "no locks were selected" };
-        show_none(session, none, &sweep.covered(), selected.keys, &sweep.reader, &sweep.server)
-            .await;
+        show_none(
+            session,
+            none,
+            &sweep.covered(),
+            &selected.coverage,
+            selected.keys,
+            &sweep.reader,
+            &sweep.server,
+        )
+        .await;
         explain_nothing(session, catalog, &sweep.reader, &selected.keys_of_other_schemas).await;
     } else if total > 0 && args.output == Output::Text {
         session.ui.page(orphan_table(&selected.tally, session.ui.view()))?;

@@ -62,9 +62,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     for schema in catalog.skipped() {
         lines.push(format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     }
-    for (name, prefix) in &coverage.without_keys {
-        lines.push(format!("schema {name} has no key under {}", escape::text(prefix)));
-    }
+    lines.extend(without_keys(&coverage.without_keys));
     for (name, count) in &coverage.spared {
         lines.push(if *count == 1 {
             format!("1 value that looks like a lock is a completed result of {name}")
@@ -75,6 +73,20 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     lines.extend(all_unproven(coverage, catalog));
     lines.extend(named_keys(&coverage.named));
     lines
+}
+
+/// Lines about named schemas that have no Redis key, each with the prefix of its keys.
+pub fn without_keys(schemas: &[(String, Vec<u8>)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, prefix) in schemas {
+        lines.push(format!("schema {name} has no key under {}", escape::text(prefix)));
+    }
+    lines
+}
+
+/// The names of these schemas, as JSON.
+pub fn names_without_keys(schemas: &[(String, Vec<u8>)]) -> Value {
+    schemas.iter().map(|(name, _)| name.as_str()).collect()
 }
 
 /// Lines about the operator's keys that were not found or left alone, the first ones by name.
@@ -157,6 +169,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
         "spared": coverage.spared,
         "left_out": left_out,
         "unproven": unproven,
+        "without_keys": names_without_keys(&coverage.without_keys),
         "keys_not_found": named.absent,
         "not_found": not_found,
         "keys_left_alone": named.left_alone,

@@ -290,7 +290,7 @@ pub(crate) fn summary(counts: &DifferenceCounts) -> String {
         counts;
     let how = match (expired, removed) {
         (0, 0) => String::new(),
-        _ => format!(" ({expired} expired, {removed} removed early)"),
+        _ => format!(" ({expired} expired, {removed} before their expiry)"),
     };
     // Two values that are equal as far as they were read may differ behind that.
     let unknown = match partial {

@@ -6,7 +6,7 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::diagnosis::health::{CheckedSchemas, Health, Limits, Status};
 use crate::domain::duration;
 use crate::render::change::sample_record;
-use crate::render::{escape, words};
+use crate::render::{coverage, escape, words};
 
 /// The line of `check`.
 pub fn health(health: &Health, limits: &Limits) -> String {
@@ -86,6 +86,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "gap": health.covered.unread(),
         "schemas": health.named.as_ref().map(|named| &named.schemas),
         "unread": health.unread,
+        "without_keys": coverage::names_without_keys(&health.without_keys),
         "outlasting": outlasting,
         "outlasting_partial": health.outlasting_is_partial,
     })
@@ -110,6 +111,7 @@ pub fn unknown_json(why: &str) -> Value {
         "gap": why,
         "schemas": null,
         "unread": {},
+        "without_keys": [],
         "outlasting": [],
         "outlasting_partial": false,
     })
@@ -132,6 +134,7 @@ fn summary(health: &Health, limits: &Limits) -> String {
         },
     };
     clauses.extend(outlasting(health));
+    clauses.extend(coverage::without_keys(&health.without_keys));
     clauses.extend(unread(health));
     clauses.join("; ")
 }

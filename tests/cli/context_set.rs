@@ -75,8 +75,7 @@ fn a_context_changes_and_the_rest_of_the_file_stays() {
 fn what_a_context_can_say_is_what_a_command_then_does() {
     let home = Home::with(CONFIG);
     let pass = home.write("pass", "s3cret\n");
-    let words =
-        ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt"];
+    let words = ["--user", "ops", "--password-file", &pass, "--cacert", "ca.crt"];
     let ttls = [
         "--lock-ttl",
         "express=2m",

@@ -50,6 +50,7 @@ fn what_does_not_work_has_its_line_and_its_exit_status() {
     );
     acl("ACL SETUSER blind on >pw ~other* +@connection +@read +eval -scan");
     acl("ACL SETUSER narrow on >pw ~idem:* +@all");
+    acl("ACL SETUSER dim on >pw ~* +@all -getrange");
     let test = |user: &str, more: &[&str]| {
         let url = server.url();
         let words =
@@ -66,6 +67,8 @@ fn what_does_not_work_has_its_line_and_its_exit_status() {
     assert_eq!(checks(&half.json())[6..], ["remove", "restore!", "step!"], "{}", half.all());
     half.shows("the user needs +restore").shows("the user needs +set");
     assert_eq!(checks(&test("blind", &[]).exits(4).json())[3..], ["scan!", "read!"]);
+    let dim = test("dim", &[]).exits(4);
+    assert_eq!(checks(&dim.json())[4], "read!", "{}", dim.all());
     // Nobody asked for the schemas without a prefix.
     let narrow = test("narrow", &[]).exits(0);
     assert_eq!(

@@ -114,7 +114,7 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
         idemctl(server.folder()).args(["diff", &before, &after, "-o", "jsonl"]).run().exits(1);
     assert_eq!(happened(&run), HAPPENED);
     run.says(
-        "1 added, 1 gone (0 expired, 1 removed early), 1 with another state, 2 with another value, 1 with another expiry, 2 \
+        "1 added, 1 gone (0 expired, 1 before their expiry), 1 with another state, 2 with another value, 1 with another expiry, 2 \
         unchanged.",
     );
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);

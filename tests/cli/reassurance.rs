@@ -292,7 +292,7 @@ fn a_named_schema_without_a_key_is_told_beside_others_that_have_keys() {
     let named = ["--schema", "express", "--schema", "go-middleware"];
     for words in [&["sweep", "--orphaned", "--dry-run"][..], &["list"], &["stats"], &["check"]] {
         let run = server.idemctl(&[words, &named].concat()).exits(0);
-        run.says("schema express has no key under idem:");
+        assert!(run.all().contains("schema express has no key under idem:"), "{}", run.all());
         let unnamed = server.idemctl(words).exits(0);
         assert!(!unnamed.all().contains("has no key"), "{}", unnamed.all());
     }
@@ -300,4 +300,32 @@ fn a_named_schema_without_a_key_is_told_beside_others_that_have_keys() {
     // A filter leaves keys out, and does not make them absent.
     let filtered = server.idemctl(&[&["list", "--match", "none*"][..], &named].concat()).exits(0);
     assert!(!filtered.all().contains("has no key"), "{}", filtered.all());
+}
+
+/// Rule: a record whose age is not proven may be overdue, or as old as a filter asks, so that its absence from an answer is no proof.
+#[test]
+fn a_lock_of_unknown_age_makes_an_answer_about_ages_unknown() {
+    let server = Server::start();
+    server.put("idem:endless", LOCK);
+    server.idemctl(&["check", "--newer-than", "1h"]).exits(3).shows("UNKNOWN");
+    for words in [["list"], ["stats"]] {
+        let overdue = ["--finding", "overdue", "--overdue", "1m"];
+        let run = server.idemctl(&[&words[..], &overdue].concat()).exits(3);
+        run.says("not everything was read");
+        server.idemctl(&[&words[..], &overdue[..2]].concat()).exits(2).says("--overdue DURATION");
+    }
+}
+
+/// Rule: where no key is a schema's, nothing is said of the others.
+#[test]
+fn keys_without_a_name_of_the_schemas_are_told_as_such() {
+    let server = Server::start();
+    for key in ["session:1", "session:2"] {
+        server.set(key, "x", HOUR);
+    }
+    let named = ["--schema", "express", "--schema", "event-driven"];
+    for words in [&["sweep", "--orphaned", "--dry-run"][..], &["list"], &["stats"]] {
+        let run = server.idemctl(&[words, &named].concat());
+        run.says("none of the 2 Redis keys of");
+    }
 }

@@ -167,10 +167,13 @@ impl ContextTest {
                 .reader()
                 .read_or_fail(std::slice::from_ref(&redis_keys), ReadLimit::Bytes(0))
                 .await;
-            let error = match seen {
+            let mut error = match seen {
                 Ok(seen) => seen.into_iter().find_map(Result::err),
                 Err(error) => Some(error),
             };
+            if error.is_none() {
+                error = refused_value(client, &redis_keys[0]).await?;
+            }
             if let Some(error) = error {
                 may_not.push(schema.name.as_str());
                 refusal = Some(error);
@@ -241,4 +244,16 @@ impl ContextTest {
         }
         Ok(())
     }
+}
+
+/// Why the user may not read the value of a Redis key, which need not exist. Without MULTI, that
+/// cannot be tested.
+async fn refused_value(client: &Client, redis_key: &[u8]) -> Result<Option<StoreError>> {
+    if !client.refusals(redis_key, &[]).await?.is_empty() {
+        return Ok(None);
+    }
+    let read = vec![&b"GETRANGE"[..], redis_key, b"0", b"0"];
+    let refusals = client.refusals(redis_key, &[read]).await?;
+    // A server without memory queues nothing, but reads all the same.
+    Ok(refusals.into_iter().find(|error| !error.is_out_of_memory()))
 }

@@ -130,7 +130,7 @@ impl PurgeRule {
         let selection = Selection {
             states: args.states()?,
             finding_evidence: Evidence::Stated,
-            ..args.select.selection(session, &catalog)?
+            ..args.select.selection(session, &catalog, thresholds)?
         };
         let thresholds = thresholds.thresholds();
         // A body is searched to its end.

@@ -47,6 +47,8 @@ pub struct Health {
     pub(crate) covered: Covered,
     /// The schemas that were read, if not every schema was.
     pub(crate) named: Option<CheckedSchemas>,
+    /// As [`Coverage::without_keys`](crate::domain::select::Coverage::without_keys).
+    pub(crate) without_keys: Vec<(String, Vec<u8>)>,
     /// Redis keys of other schemas that the scan found, by schema. They were not checked.
     pub(crate) unread: BTreeMap<String, u64>,
     /// True if options left out records.

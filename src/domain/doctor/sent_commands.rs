@@ -26,11 +26,12 @@ pub(crate) struct SentCommand {
 
 /// The commands of idemctl, with the idemctl commands that send them. `KEY` is replaced with a
 /// Redis key.
-const OF_IDEMCTL: [(&str, &[&str]); 12] = [
+const OF_IDEMCTL: [(&str, &[&str]); 13] = [
     ("list, stats and check", &["SCAN", "0"]),
     ("inspect and list", &["TYPE", "KEY"]),
     ("inspect and list", &["PTTL", "KEY"]),
     ("inspect and list", &["GET", "KEY"]),
+    ("inspect and list", &["GETRANGE", "KEY", "0", "0"]),
     ("inspect and list", &["TIME"]),
     ("inspect", &["EVAL", "return 1", "1", "KEY"]),
     ("force-unlock, sweep and purge", &["UNLINK", "KEY"]),

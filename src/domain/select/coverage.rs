@@ -25,6 +25,8 @@ pub struct Coverage {
     pub(crate) named: NamedKeys,
     /// Schemas that were named and of which there is no Redis key, each with the prefix of its keys.
     pub(crate) without_keys: Vec<(String, Vec<u8>)>,
+    /// True if no Redis key belongs to a schema.
+    pub(crate) has_no_key: bool,
     /// True if this database has no key of any schema, and another one has keys.
     pub(crate) is_elsewhere: bool,
     /// True to keep records whose values the schema does not recognise. They are counted either

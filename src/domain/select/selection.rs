@@ -242,8 +242,16 @@ impl Selection {
         match first_unproven {
             Some(finding) => Selected::Unproven(Missing::Ttl(finding.code.depends_on())),
             None if self.may_be_unreadable(record) => Selected::Unproven(Missing::Format),
+            None if self.may_be_overdue(record) => Selected::Unproven(missing_age(record)),
             None => Selected::No,
         }
+    }
+
+    /// True if overdue locks are selected, and the age of this one is not proven.
+    fn may_be_overdue(&self, record: &Record) -> bool {
+        self.findings.contains(&FindingCode::Overdue)
+            && record.state == State::InProgress
+            && record.age.is_none_or(|age| age.evidence == Evidence::Estimated)
     }
 
     /// True if the record's response has one of the statuses.
