@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 pub use self::options::Args;
@@ -26,12 +26,13 @@ use self::step_runner::{MadeCheck, StepRunner};
 use crate::domain::covered::Covered;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
-    ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, TemplateError,
+    ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, Steps, TemplateError,
 };
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::http::{HttpClient, HttpOptions};
 use crate::interrupt::Interrupt;
+use crate::render::words::counted;
 use crate::render::{escape, probe as render};
 use crate::session::Session;
 use crate::store::{Tls, TlsOptions};
@@ -57,9 +58,6 @@ const MAX_SILENT: usize = 3;
 /// How often a fault is tried at most. The handler may be quicker than the change of its record.
 const MAX_FAULTS: usize = 3;
 
-/// How many records that could not be removed are named.
-const MAX_KEPT_SHOWN: usize = 5;
-
 /// Larger than any document of this command.
 const LARGEST_ACCEPTED: u64 = 64 << 20;
 
@@ -78,7 +76,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut task = task(session, &args)?;
     let planned = plan(&task, &args);
     // The first requests show what the service does at all.
-    let wanted = planned.iter().map(PlannedCheck::requests).sum::<usize>() + FIRST_REQUESTS;
+    let steps = planned.iter().filter_map(|(_, steps)| steps.as_ref().ok());
+    let wanted = steps.map(|steps| requests_of(steps)).sum::<usize>() + FIRST_REQUESTS;
     if wanted > args.max_requests {
         let message = format!(
             "these checks send {wanted} requests, and --max-requests allows {}",
@@ -89,10 +88,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     if args.dry_run {
         let first = step_runner::first_steps(&task)?;
-        let mut steps = vec![("first requests", Ok(first.as_slice()))];
-        steps.extend(dry_steps(&planned));
-        let requests: usize = first.iter().map(step_runner::planned_requests).sum();
-        let requests = requests + wanted - FIRST_REQUESTS;
+        let requests = requests_of(&first) + wanted - FIRST_REQUESTS;
+        let mut steps = vec![("first requests", Ok(first))];
+        steps.extend(planned.into_iter().map(|(check, steps)| (check.id, steps)));
         let text = render::dry_run(&steps, requests, args.max_requests, session.ui.view());
         session.ui.page(text)?;
         return Ok(Exit::Done);
@@ -141,15 +139,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         session.ui.status("The records of this probe are kept in Redis until their TTL ends.");
     }
     let Some(checked) = ended else {
-        let interrupted = CommandError::interrupted("interrupted");
-        return Err(match removal {
-            // idemctl does not wait for a handler that still runs.
-            Some(_) => interrupted.hint(
-                "a request that the service still executes can store its record later, until its TTL",
-            ),
-            None => interrupted,
-        }
-        .into());
+        // idemctl does not wait for a handler that still runs.
+        let hint = "a request that the service still executes can store its record later";
+        return Err(CommandError::interrupted("interrupted").hint(hint).into());
     };
     let ProbeEnd { checked, gone } = checked?;
     let exit = show(session, &args, &task, &runner, &checked, accepted.as_ref(), removal.as_ref())?;
@@ -187,35 +179,22 @@ async fn changes(
 }
 
 fn print_removal(session: &mut Session, removal: &Removal) {
-    let records = if removal.removed == 1 { "record" } else { "records" };
-    let backup = match &removal.backup {
-        Some(file) => format!("; backup: {}", escape::text(file.as_bytes())),
-        None => String::new(),
-    };
-    let removed = removal.removed;
-    if removed == 0 && removal.kept.is_empty() {
-        session.ui.status(
-            "Redis has no record of this probe's keys under this schema. If the service stores them \
-             under other Redis keys, they stay until their TTL ends.",
-        );
-        return;
-    }
-    session.ui.status(&format!("{removed} {records} of this probe removed from Redis{backup}"));
-    for (key, why) in removal.kept.iter().take(MAX_KEPT_SHOWN) {
+    let backup = removal.backup.as_deref().map(|file| format!("; backup: {file}"));
+    let backup = escape::text(backup.unwrap_or_default().as_bytes());
+    let records = counted(removal.removed as u64, "record");
+    session.ui.status(&format!("{records} of this probe removed from Redis{backup}"));
+    let kept = removal.kept.len();
+    if let Some((key, why)) = removal.kept.iter().next() {
         let why = escape::text(why.as_bytes());
-        session.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
-    }
-    if let Some(more) = removal.kept.len().checked_sub(MAX_KEPT_SHOWN).filter(|more| *more > 0) {
-        session.ui.warning(&format!("the records of {more} more keys may still be in Redis"));
+        let kept = counted(kept as u64, "record");
+        session.ui.warning(&format!("{kept} may still be in Redis. The first is {key}: {why}"));
     }
     if let Some(first) = removal.not_found.first() {
-        let count = removal.not_found.len();
-        let (keys, have) = if count == 1 { ("key", "has") } else { ("keys", "have") };
+        let keys = counted(removal.not_found.len() as u64, "key");
         let first = escape::text(first.as_bytes());
         session.ui.warning(&format!(
-            "{count} {keys} that the service accepted {have} no record in Redis under this schema. \
-             The first is {first}. The records may have expired. If the service stores them under \
-             other Redis keys, such as a hash, they stay until their TTL ends."
+            "no record in Redis under this schema for {keys} that the service accepted, such as \
+             {first}. If it stores them under other Redis keys, they stay until their TTL ends."
         ));
     }
     if let Some(problem) = &removal.problem {
@@ -223,39 +202,15 @@ fn print_removal(session: &mut Session, removal: &Removal) {
     }
 }
 
-/// A check with its steps, or why it is not applicable.
-struct PlannedCheck {
-    check: &'static ProbeCheck,
-    steps: Result<Vec<ProbeStep>, String>,
+/// How many requests these steps send.
+fn requests_of(steps: &[ProbeStep]) -> usize {
+    steps.iter().map(ProbeStep::sends).sum()
 }
 
-impl PlannedCheck {
-    /// How many requests it sends.
-    fn requests(&self) -> usize {
-        match &self.steps {
-            Ok(steps) => steps.iter().map(step_runner::planned_requests).sum(),
-            Err(_) => 0,
-        }
-    }
-}
-
-fn plan(task: &ProbeTask, args: &Args) -> Vec<PlannedCheck> {
-    let mut planned = Vec::new();
-    for check in &CHECKS {
-        if args.is_chosen(check) {
-            planned.push(PlannedCheck { check, steps: (check.steps)(task) });
-        }
-    }
-    planned
-}
-
-fn dry_steps(planned: &[PlannedCheck]) -> Vec<(&'static str, Result<&[ProbeStep], &str>)> {
-    let mut steps = Vec::new();
-    for planned in planned {
-        let of_check = planned.steps.as_deref().map_err(String::as_str);
-        steps.push((planned.check.id, of_check));
-    }
-    steps
+/// The chosen checks, each with its steps.
+fn plan(task: &ProbeTask, args: &Args) -> Vec<(&'static ProbeCheck, Steps)> {
+    let chosen = CHECKS.iter().filter(|check| args.is_chosen(check));
+    chosen.map(|check| (check, check.steps(task))).collect()
 }
 
 fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
@@ -324,16 +279,21 @@ async fn probe(
     runner: &mut StepRunner,
 ) -> Result<ProbeEnd> {
     begin(session, task, runner).await?;
-    let mut planned = plan(task, args).into_iter();
+    let planned = plan(task, args);
     let began = Instant::now();
     let progress = session.ui.progress_of("checks made", Some(planned.len() as u64));
     let mut made = Vec::with_capacity(planned.len());
     let mut silent = Vec::new();
-    for PlannedCheck { check, steps } in planned.by_ref() {
+    for (check, steps) in planned {
         let steps = match steps {
-            Ok(steps) => steps,
+            Ok(steps) if silent.len() < MAX_SILENT => steps,
+            Ok(_) => {
+                let why = "it was not made, because the service gave no answer any more";
+                made.push((check, Err(ProbeJudgement::new(ProbeVerdict::Inconclusive, why))));
+                continue;
+            }
             Err(why) => {
-                made.push((check, Err(why)));
+                made.push((check, Err(ProbeJudgement::new(ProbeVerdict::NotApplicable, why))));
                 continue;
             }
         };
@@ -341,79 +301,45 @@ async fn probe(
         for _ in 1..MAX_FAULTS {
             // The handler may have been quicker than the change of its record.
             let is_missed = results.iter().any(|result| matches!(result.fault, Some(Err(_))));
-            let Ok(again) = (check.steps)(task) else { break };
-            let requests = again.iter().map(step_runner::planned_requests).sum();
-            if !is_missed || !runner.may_repeat(requests) {
+            let Ok(again) = check.steps(task) else { break };
+            if !is_missed || !runner.may_repeat(requests_of(&again)) {
                 break;
             }
             results = run_steps(task, runner, &again).await;
         }
         let mut exchanges = results.iter().flat_map(|result| &result.exchanges);
-        let is_answered = exchanges.any(|exchange| exchange.answer().is_some());
-        if is_answered {
+        if exchanges.any(|exchange| exchange.answer().is_some()) {
             silent.clear();
         } else {
             silent.push(check.id);
         }
         made.push((check, Ok(results)));
         progress.inc(1);
-        if silent.len() >= MAX_SILENT {
-            break;
-        }
     }
-    let gone = (silent.len() >= MAX_SILENT).then(|| {
-        let message = format!(
-            "the service gave no answer any more, in {} checks in a row ({})",
-            silent.len(),
-            silent.join(", ")
-        );
+    let is_gone = silent.len() >= MAX_SILENT;
+    let gone = is_gone.then(|| {
+        let ids = silent.join(", ");
+        let message = format!("the service gave no answer any more, in checks in a row ({ids})");
         CommandError::new(Exit::Unreachable, message)
     });
     runner.count_again(&mut made).await;
+    let doubtful = confirm_numbers(task, runner, &mut made, is_gone).await;
     let mut checked = judged(task, &made);
-    let (doubtful, why_doubtful) = match &gone {
-        Some(_) => (shown_by_number(task, &checked), "the service was gone before a second try"),
-        None => (confirm_numbers(task, runner, &mut made, &checked).await, "not seen again"),
-    };
-    checked = judged(task, &made);
     if task.counts_effects && task.effects_drift.is_none() {
         // Other traffic must not look like a second execution, so it is looked for as long as the
         // checks ran.
         let is_any_failed = checked.iter().any(CheckedService::is_failed);
         let idle = if is_any_failed { began.elapsed().min(MAX_IDLE) } else { Duration::ZERO };
         task.effects_drift = runner.drift_at_end(idle).await;
-        if task.effects_drift.is_some() {
-            checked = judged(task, &made);
-        }
+        checked = judged(task, &made);
     }
     for checked in &mut checked {
         if doubtful.contains(&checked.check.id) && checked.is_shown_by_number() {
-            checked.take_back(why_doubtful);
+            checked.take_back();
         }
-    }
-    for PlannedCheck { check, steps } in planned {
-        let clause = task.profile.checks.get(check.id).cloned();
-        let judgement = match steps {
-            Ok(_) => ProbeJudgement::inconclusive(
-                "it was not made, because the service gave no answer any more",
-            ),
-            Err(why) => ProbeJudgement::not_applicable(why),
-        };
-        checked.push(CheckedService::new(check, clause, judgement, Vec::new()));
     }
     progress.finish_and_clear();
     Ok(ProbeEnd { checked, gone })
-}
-
-/// The checks that only a number of effects fails, which counts all keys.
-fn shown_by_number(task: &ProbeTask, checked: &[CheckedService]) -> Vec<&'static str> {
-    let mut ids = Vec::new();
-    for checked in checked {
-        if !task.counts_by_key && checked.is_shown_by_number() {
-            ids.push(checked.check.id);
-        }
-    }
-    ids
 }
 
 async fn run_steps(
@@ -429,39 +355,35 @@ async fn run_steps(
 }
 
 /// Makes checks again that only a number of effects fails, after a time in which late effects can
-/// appear. Returns the checks of which nothing was seen again.
+/// appear, unless the service is gone. Returns the checks of which nothing was seen again.
 async fn confirm_numbers(
     task: &ProbeTask,
     runner: &mut StepRunner,
     made: &mut [MadeCheck],
-    checked: &[CheckedService],
+    is_gone: bool,
 ) -> Vec<&'static str> {
     let mut doubtful = Vec::new();
     // Effects of one key are those of one check.
     if task.counts_by_key || task.effects_drift.is_some() {
         return doubtful;
     }
-    for (made, checked) in made.iter_mut().zip(checked) {
+    for (checked, (check, results)) in judged(task, made).iter().zip(made) {
         if !checked.is_shown_by_number() {
             continue;
         }
-        let check = checked.check;
-        let mut is_confirmed = false;
+        doubtful.push(check.id);
         for _ in 0..MAX_CONFIRMATIONS {
-            let Ok(steps) = (check.steps)(task) else { break };
-            if !runner.may_repeat(steps.iter().map(step_runner::planned_requests).sum()) {
+            let Ok(steps) = check.steps(task) else { break };
+            if is_gone || !runner.may_repeat(requests_of(&steps)) {
                 break;
             }
             sleep(CALM).await;
-            let results = run_steps(task, runner, &steps).await;
-            if check.judged(task, &results).verdict == ProbeVerdict::Fail {
-                *made = (check, Ok(results));
-                is_confirmed = true;
+            let again = run_steps(task, runner, &steps).await;
+            if check.judged(task, &again).verdict == ProbeVerdict::Fail {
+                *results = Ok(again);
+                doubtful.pop();
                 break;
             }
-        }
-        if !is_confirmed {
-            doubtful.push(check.id);
         }
     }
     doubtful
@@ -474,7 +396,7 @@ fn judged(task: &ProbeTask, made: &[MadeCheck]) -> Vec<CheckedService> {
         let clause = task.profile.checks.get(check.id).cloned();
         let (judgement, results) = match results {
             Ok(results) => (check.judged(task, results), results.clone()),
-            Err(why) => (ProbeJudgement::not_applicable(why), Vec::new()),
+            Err(judgement) => (judgement.clone(), Vec::new()),
         };
         checked.push(CheckedService::new(check, clause, judgement, results));
     }
@@ -521,21 +443,12 @@ async fn begin(
             answer.status,
             render::shown_body(&first)
         );
-        let hint = match answer.status {
-            401 | 403 => "-H 'Authorization: …' or -H @FILE gives the request its credentials",
-            404 | 405 => {
-                "the URL and -X must name an operation of the service; --dry-run prints both"
-            }
-            400 | 422 => {
-                "the request must be one that the service executes; --dry-run prints it, and \
-                 --uuid-keys makes keys that are UUIDs"
-            }
-            _ => "the request must be one that the service executes; --dry-run prints it",
-        };
+        let hint = "--dry-run prints the request: check its URL, -X and its credentials (-H @FILE); \
+                    --uuid-keys makes keys that are UUIDs";
         return Err(CommandError::new(Exit::Partial, message).hint(hint));
     }
     let answer = answer.clone();
-    task.baseline = runner.baseline(task, &first, &answer).await;
+    task.baseline = runner.baseline(task, &first, &answer).await?;
     Ok(())
 }
 
@@ -556,32 +469,32 @@ fn show(
         removes_records: removal.is_some(),
         differences: differences.as_deref(),
     };
-    let mut of_all = Map::new();
-    of_all.insert("profile".to_owned(), json!(task.profile.name));
-    of_all.insert("source".to_owned(), json!(task.profile.source));
-    of_all.insert("url".to_owned(), json!(render::masked_url(&task.template.url)));
-    of_all.insert("requests".to_owned(), json!(runner.sent()));
-    of_all.insert("counts_effects".to_owned(), json!(task.counts_effects));
-    of_all.insert("effects_drift".to_owned(), json!(task.effects_drift));
-    of_all.insert("effects_made".to_owned(), json!(run.effects.map(|made| made.count)));
-    of_all.insert("effects_complete".to_owned(), json!(run.effects.map(|made| made.is_complete)));
-    of_all.insert("key_prefix".to_owned(), json!(task.key_prefix()));
+    let mut of_all = json!({
+        "profile": task.profile.name,
+        "source": task.profile.source,
+        "url": render::masked_url(&task.template.url),
+        "requests": runner.sent(),
+        "counts_effects": task.counts_effects,
+        "effects_drift": task.effects_drift,
+        "effects_made": run.effects.map(|made| made.count),
+        "effects_complete": run.effects.map(|made| made.is_complete),
+        "key_prefix": task.key_prefix(),
+    });
     if let Some(removal) = removal {
-        of_all.insert("records".to_owned(), removal.json());
+        of_all["records"] = removal.json();
     }
     if let Some(differences) = &differences {
-        let values: Vec<Value> = differences.iter().map(render::difference).collect();
-        of_all.insert("differences".to_owned(), Value::Array(values));
+        of_all["differences"] = differences.iter().map(render::difference).collect();
     }
     let mut values = Vec::with_capacity(checked.len());
     for checked in checked {
         values.push(render::check_json(task, checked));
     }
-    let is_verbose = session.ui.is_verbose();
+    let of_all = of_all.as_object().cloned().unwrap_or_default();
     session.show_with(args.output, "checks", &values, &of_all, |view| {
-        render::page(&run, checked, is_verbose, view)
+        render::page(&run, checked, view)
     })?;
-    session.ui.status(&render::summary(task, checked, runner.sent()));
+    session.ui.status(&render::summary(checked, runner.sent()));
     args.junit.write("probe", &render::suites(task, checked, differences.as_deref()))?;
     let is_bad = match &differences {
         Some(differences) => !differences.is_empty(),

@@ -47,10 +47,10 @@ pub(super) struct RecordChanges {
     records: RecordLookup,
     writer: Writer,
     journal: Journal,
-    /// The keys of the requests that were sent, all without quotation marks.
-    sent: BTreeSet<String>,
-    /// Those that the service answered with a success.
-    answered: BTreeSet<String>,
+    /// The keys of the requests, all without quotation marks, before they are sent.
+    pub(super) sent: BTreeSet<String>,
+    /// Those that the service answered with a success, and has probably stored.
+    pub(super) answered: BTreeSet<String>,
     /// The keys of the records that were found.
     found: BTreeSet<String>,
     /// When the first value was replaced by `FOREIGN`.
@@ -76,13 +76,10 @@ pub(super) struct Removal {
 impl Removal {
     /// The removal as JSON.
     pub(super) fn json(&self) -> Value {
-        let mut kept = Vec::new();
-        for (key, why) in &self.kept {
-            kept.push(json!({ "key": key, "why": why }));
-        }
+        let kept = self.kept.iter().map(|(key, why)| json!({ "key": key, "why": why }));
         json!({
             "removed": self.removed,
-            "kept": kept,
+            "kept": kept.collect::<Vec<_>>(),
             "not_found": self.not_found,
             "backup": self.backup,
         })
@@ -112,16 +109,6 @@ impl RecordChanges {
             first_replaced: None,
             began: (session.now(), Instant::now()),
         })
-    }
-
-    /// Notes the key of a request before it is sent.
-    pub(super) fn note_sent(&mut self, key: &str) {
-        self.sent.insert(key.to_owned());
-    }
-
-    /// Notes a key that was answered with a success.
-    pub(super) fn note_answered(&mut self, key: &str) {
-        self.answered.insert(key.to_owned());
     }
 
     fn now(&self) -> SystemTime {

@@ -1,6 +1,6 @@
 //! Makes the steps of the checks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::record_changes::{RecordChanges, Removal};
 use super::records::RecordLookup;
 use super::stored_time::send_and_watch;
 use crate::domain::probe::{
-    Baseline, CheckedService, EffectsMade, ProbeAnswer, ProbeCheck, ProbeExchange, ProbeRequest,
-    ProbeStep, ProbeStepResult, ProbeTask, RecordFault, StoredRecord,
+    Baseline, CheckedService, EffectsMade, ProbeAction, ProbeAnswer, ProbeCheck, ProbeExchange,
+    ProbeJudgement, ProbeRequest, ProbeStep, ProbeStepResult, ProbeTask, RecordFault, StoredRecord,
 };
 use crate::exit::CommandError;
 use crate::http::HttpClient;
@@ -54,8 +54,8 @@ const MAX_LAG: Duration = Duration::from_secs(3);
 /// Why a fault was not made.
 const READS_ONLY: &str = "idemctl may not change records";
 
-/// A check with the results of its steps, or why it is not applicable.
-pub(super) type MadeCheck = (&'static ProbeCheck, Result<Vec<ProbeStepResult>, String>);
+/// A check with the results of its steps, or the judgement if it was not made.
+pub(super) type MadeCheck = (&'static ProbeCheck, Result<Vec<ProbeStepResult>, ProbeJudgement>);
 
 /// Makes steps, and counts the requests.
 pub(super) struct StepRunner {
@@ -78,59 +78,25 @@ pub(super) struct StepRunner {
     drift: Option<String>,
 }
 
-/// How many requests a step sends, without repetitions of those that are rejected as in progress.
-pub(super) fn planned_requests(step: &ProbeStep) -> usize {
-    match step {
-        ProbeStep::CountEffects(_)
-        | ProbeStep::Wait(_)
-        | ProbeStep::Fault(..)
-        | ProbeStep::TakeFaultBack(_) => 0,
-        ProbeStep::Send(_)
-        | ProbeStep::SendUntilFree(_)
-        | ProbeStep::Watch(_)
-        | ProbeStep::Abandon(..) => 1,
-        ProbeStep::Overlap(..) | ProbeStep::FaultDuring(..) => 2,
-        ProbeStep::Together(requests) => requests.len(),
-    }
-}
-
 /// The requests before the first check.
 ///
 /// # Errors
 /// Usage: the request cannot be made.
 pub(super) fn first_steps(task: &ProbeTask) -> Result<Vec<ProbeStep>, CommandError> {
-    let request = || {
-        let request = task.template.with_key(&task.new_key());
-        request.map_err(|why| CommandError::usage(why.to_string()))
-    };
-    let first = request()?;
+    let first = new_request(task)?;
     let mut together = Vec::new();
     for _ in 0..TOGETHER_AT_START {
-        together.push(request()?);
+        together.push(new_request(task)?);
     }
     Ok(vec![
-        ProbeStep::Send(first.clone()),
-        ProbeStep::Together(together),
-        ProbeStep::SendUntilFree(first),
+        ProbeStep { requests: vec![first.clone()], action: ProbeAction::Send },
+        ProbeStep { requests: together, action: ProbeAction::Send },
+        ProbeStep { requests: vec![first], action: ProbeAction::SendUntilFree },
     ])
 }
 
-/// The requests that a step sends.
-fn requests_of(step: &ProbeStep) -> &[ProbeRequest] {
-    match step {
-        ProbeStep::CountEffects(_)
-        | ProbeStep::Wait(_)
-        | ProbeStep::Fault(..)
-        | ProbeStep::TakeFaultBack(_) => &[],
-        ProbeStep::Send(request)
-        | ProbeStep::SendUntilFree(request)
-        | ProbeStep::Watch(request)
-        | ProbeStep::Abandon(request, _)
-        // The second request has the key of the first.
-        | ProbeStep::Overlap(request, ..)
-        | ProbeStep::FaultDuring(request, ..) => std::slice::from_ref(request),
-        ProbeStep::Together(requests) => requests,
-    }
+fn new_request(task: &ProbeTask) -> Result<ProbeRequest, CommandError> {
+    task.new_request().map_err(CommandError::usage)
 }
 
 impl StepRunner {
@@ -171,108 +137,92 @@ impl StepRunner {
         }
     }
 
-    /// Makes one step.
+    /// Makes one step, and remembers its keys, whose records are removed at the end.
     pub(super) async fn run(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
-        self.note_keys(requests_of(step)).await;
+        if let Some(changes) = &self.changes {
+            let keys = step.requests.iter().filter_map(|request| request.key.clone());
+            changes.lock().await.sent.extend(keys);
+        }
         let result = self.make(task, step).await;
-        self.note_answers(&result.exchanges).await;
+        if let Some(changes) = &self.changes {
+            let exchanges = result.exchanges.iter();
+            let successes =
+                exchanges.filter(|exchange| exchange.answer().is_some_and(ProbeAnswer::is_success));
+            let keys = successes.filter_map(|exchange| exchange.request.key.clone());
+            changes.lock().await.answered.extend(keys);
+        }
         result
     }
 
     async fn make(&mut self, task: &ProbeTask, step: &ProbeStep) -> ProbeStepResult {
         let mut result = ProbeStepResult::default();
-        match step {
-            ProbeStep::CountEffects(request) => {
+        let Some(request) = step.requests.first() else { return result };
+        self.sent += step.sends();
+        match step.action {
+            ProbeAction::Count => {
                 result.effects = self.steady_count(request).await;
                 result.counted_key.clone_from(&request.key);
                 return result;
             }
-            ProbeStep::Send(request) => {
-                self.sent += 1;
-                result.exchanges.push(self.client.send(request).await);
-            }
-            ProbeStep::SendUntilFree(request) => {
-                result.exchanges = self.send_until_free(task, request).await;
-            }
-            ProbeStep::Wait(time) => {
-                sleep(*time).await;
+            ProbeAction::Wait(time) => {
+                sleep(time).await;
                 return result;
             }
-            ProbeStep::Watch(request) => {
-                self.sent += 1;
-                match &mut self.records {
-                    Some(records) => {
-                        return send_and_watch(&self.client, records, request).await;
-                    }
-                    None => result.exchanges.push(self.client.send(request).await),
-                }
-            }
-            ProbeStep::Together(requests) => {
-                self.sent += requests.len();
-                result.exchanges = self.client.send_together(requests).await;
-                let sent = result.exchanges.iter().filter_map(|exchange| exchange.sent_us);
-                let first = sent.clone().min().unwrap_or(0);
-                result.spread_us = Some(sent.max().unwrap_or(0).saturating_sub(first));
-            }
-            ProbeStep::Abandon(request, after) => {
-                self.sent += 1;
-                result.exchanges.push(self.client.abandon(request, *after).await);
-            }
-            ProbeStep::Overlap(first, second, after) => {
-                self.sent += 2;
-                let client = self.client.clone();
-                let late = async {
-                    sleep(*after).await;
-                    tokio::join!(client.send(second), read_record(&mut self.records, second))
-                };
-                let (first, (second, record)) = tokio::join!(client.send(first), late);
-                result.exchanges = vec![first, second];
-                result.record = record;
-                result.is_read_meanwhile = true;
-                return result;
-            }
-            ProbeStep::FaultDuring(request, fault, after) => {
-                return self.fault_during(request, *fault, *after).await;
-            }
-            ProbeStep::Fault(request, fault) => {
-                result.fault = Some(self.make_fault(request, *fault).await);
-                result.record = read_record(&mut self.records, request).await;
-                return result;
-            }
-            ProbeStep::TakeFaultBack(request) => {
+            ProbeAction::TakeFaultBack => {
                 result.was_kept = Some(self.take_fault_back(request).await);
                 return result;
             }
+            ProbeAction::Send => {
+                result.exchanges = self.client.send_together(&step.requests).await;
+                if step.requests.len() > 1 {
+                    let sent = result.exchanges.iter().filter_map(|exchange| exchange.sent_us);
+                    let first = sent.clone().min().unwrap_or(0);
+                    result.spread_us = Some(sent.max().unwrap_or(0).saturating_sub(first));
+                }
+            }
+            ProbeAction::SendUntilFree => {
+                result.exchanges = self.send_until_free(task, request).await;
+            }
+            ProbeAction::Watch => {
+                if let Some(records) = &mut self.records {
+                    return send_and_watch(&self.client, records, request).await;
+                }
+            }
+            ProbeAction::Abandon(after) => {
+                result.exchanges.push(self.client.abandon(request, after).await);
+            }
+            ProbeAction::Overlap(after) => {
+                let late = async {
+                    sleep(after).await;
+                    tokio::join!(self.client.send(request), read_record(&mut self.records, request))
+                };
+                let (first, (second, record)) = tokio::join!(self.client.send(request), late);
+                result.exchanges = vec![first, second];
+                result.record = record;
+                return result;
+            }
+            ProbeAction::FaultDuring(fault, after) => {
+                let late = async {
+                    sleep(after).await;
+                    let made = self.make_fault(request, fault).await;
+                    let retry = match made {
+                        Ok(()) => Some(self.client.send(request).await),
+                        Err(_) => None,
+                    };
+                    (made, retry)
+                };
+                let (first, (made, retry)) = tokio::join!(self.client.send(request), late);
+                self.sent -= usize::from(retry.is_none());
+                result.exchanges.push(first);
+                result.exchanges.extend(retry);
+                result.fault = Some(made);
+            }
+            ProbeAction::Fault(fault) => {
+                result.fault = Some(self.make_fault(request, fault).await);
+            }
         }
-        if let Some(exchange) = result.exchanges.first() {
-            let request = exchange.request.clone();
-            result.record = read_record(&mut self.records, &request).await;
-        }
+        result.record = read_record(&mut self.records, request).await;
         result
-    }
-
-    /// Remembers the keys of requests, whose records are removed at the end.
-    async fn note_keys(&self, requests: &[ProbeRequest]) {
-        let Some(changes) = &self.changes else { return };
-        let mut changes = changes.lock().await;
-        for request in requests {
-            if let Some(key) = &request.key {
-                changes.note_sent(key);
-            }
-        }
-    }
-
-    /// Remembers the keys that the service answered with a success, which it has probably stored.
-    async fn note_answers(&self, exchanges: &[ProbeExchange]) {
-        let Some(changes) = &self.changes else { return };
-        let mut changes = changes.lock().await;
-        for exchange in exchanges {
-            if let Some(key) = &exchange.request.key
-                && exchange.answer().is_some_and(ProbeAnswer::is_success)
-            {
-                changes.note_answered(key);
-            }
-        }
     }
 
     async fn make_fault(&self, request: &ProbeRequest, fault: RecordFault) -> Result<(), String> {
@@ -287,31 +237,6 @@ impl StepRunner {
         let key = request.key.clone().unwrap_or_default();
         let taken = tokio::spawn(async move { changes.lock().await.take_back(&key).await });
         taken.await.map_err(|error| error.to_string())?
-    }
-
-    /// Sends a request, makes a fault while its handler runs, and sends the request again.
-    async fn fault_during(
-        &mut self,
-        request: &ProbeRequest,
-        fault: RecordFault,
-        after: Duration,
-    ) -> ProbeStepResult {
-        self.sent += 1;
-        let then = async {
-            sleep(after).await;
-            let made = self.make_fault(request, fault).await;
-            let retry = match made {
-                Ok(()) => Some(self.client.send(request).await),
-                Err(_) => None,
-            };
-            (made, retry)
-        };
-        let (first, (made, retry)) = tokio::join!(self.client.send(request), then);
-        self.sent += usize::from(retry.is_some());
-        let mut exchanges = vec![first];
-        exchanges.extend(retry);
-        let record = read_record(&mut self.records, request).await;
-        ProbeStepResult { exchanges, fault: Some(made), record, ..ProbeStepResult::default() }
     }
 
     /// Removes the records of all keys that were sent; `None` if idemctl changes nothing in Redis.
@@ -338,17 +263,15 @@ impl StepRunner {
         let mut exchanges = Vec::new();
         let mut pause = Duration::from_millis(20);
         loop {
-            self.sent += 1;
             let exchange = self.client.send(request).await;
-            let is_busy = exchange
-                .answer()
-                .is_some_and(|answer| task.profile.statuses.conflict.contains(&answer.status));
+            let is_busy = exchange.answer().is_some_and(|answer| task.is_conflict(answer));
             exchanges.push(exchange);
             let is_late = Instant::now() + pause > deadline;
             if !is_busy || is_late || exchanges.len() >= MAX_ATTEMPTS || self.repeats_left == 0 {
                 return exchanges;
             }
             self.repeats_left -= 1;
+            self.sent += 1;
             sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(1));
         }
@@ -356,35 +279,34 @@ impl StepRunner {
 
     /// Counts effects until two counts agree; `None` without an oracle.
     async fn steady_count(&mut self, request: &ProbeRequest) -> Option<Result<u64, String>> {
-        let key = request.key.clone().unwrap_or_default();
         let oracle = self.oracle.as_ref()?;
-        if oracle.is_of_key() && request.key.is_none() {
+        let is_of_key = oracle.is_of_key();
+        let key = request.key.as_deref().unwrap_or_default();
+        if is_of_key && key.is_empty() {
             // With an empty key, it may count those of all keys.
             return Some(Err("--effects counts one key, and this request has none".to_owned()));
         }
         // An effect may appear after its answer.
         sleep(self.lag * 2).await;
-        let mut last = match oracle.read(&key).await {
-            Ok(count) => count,
-            Err(why) => return Some(Err(why)),
-        };
+        let mut last = None;
         for _ in 0..MAX_COUNTS {
-            sleep(COUNT_PAUSE).await;
-            match oracle.read(&key).await {
-                Ok(count) if count == last => {
-                    if let Some((before, sent)) = self.last_count
-                        && sent == self.sent
-                        && before != count
-                        && !oracle.is_of_key()
-                    {
-                        self.drift = Some(self.drifted(before, count));
-                    }
-                    self.last_count = Some((count, self.sent));
-                    return Some(Ok(count));
-                }
-                Ok(count) => last = count,
+            let count = match oracle.read(key).await {
+                Ok(count) => count,
                 Err(why) => return Some(Err(why)),
+            };
+            if last == Some(count) {
+                if let Some((before, sent)) = self.last_count
+                    && sent == self.sent
+                    && before != count
+                    && !is_of_key
+                {
+                    self.drift = Some(self.drifted(before, count));
+                }
+                self.last_count = Some((count, self.sent));
+                return Some(Ok(count));
             }
+            last = Some(count);
+            sleep(COUNT_PAUSE).await;
         }
         Some(Err("the number of effects does not come to rest".to_owned()))
     }
@@ -394,44 +316,24 @@ impl StepRunner {
     pub(super) async fn count_again(&mut self, made: &mut [MadeCheck]) {
         let Some(oracle) = self.oracle.as_ref().filter(|oracle| oracle.is_of_key()) else { return };
         sleep(LATE_EFFECTS.max(self.lag * 2)).await;
-        for (_, results) in made {
-            let Ok(results) = results else { continue };
-            let mut last_counts = BTreeMap::new();
-            let mut was_sent = false;
-            for (place, result) in results.iter().enumerate() {
-                was_sent |= !result.exchanges.is_empty();
-                let Some(key) = &result.counted_key else { continue };
-                // A count before the requests stays.
-                if was_sent {
-                    last_counts.insert(key.clone(), place);
+        for results in made.iter_mut().filter_map(|(_, results)| results.as_mut().ok()) {
+            // A count before the requests stays.
+            let sends = |result: &ProbeStepResult| !result.exchanges.is_empty();
+            let first = results.iter().position(sends).unwrap_or(results.len());
+            let mut known = BTreeSet::new();
+            for result in results[first..].iter_mut().rev() {
+                let (Some(key), Some(Ok(before))) = (&result.counted_key, &result.effects) else {
+                    continue;
+                };
+                if !known.insert(key.clone()) {
+                    continue;
                 }
-            }
-            for (key, place) in last_counts {
-                if let Some(Ok(before)) = results[place].effects {
-                    match oracle.read(&key).await {
-                        Ok(now) if now >= before => results[place].effects = Some(Ok(now)),
-                        Ok(_) => {}
-                        Err(why) => results[place].effects = Some(Err(why)),
-                    }
+                let now = oracle.read(key).await;
+                if now.as_ref().map_or(true, |now| now >= before) {
+                    result.effects = Some(now);
                 }
             }
         }
-    }
-
-    /// Sends the first request with a new key.
-    ///
-    /// # Errors
-    /// Usage: the request cannot be made.
-    pub(super) async fn first(&mut self, task: &ProbeTask) -> Result<ProbeExchange, CommandError> {
-        let request = task
-            .template
-            .with_key(&task.new_key())
-            .map_err(|why| CommandError::usage(why.to_string()))?;
-        self.note_keys(std::slice::from_ref(&request)).await;
-        self.sent += 1;
-        let exchange = self.client.send(&request).await;
-        self.note_answers(std::slice::from_ref(&exchange)).await;
-        Ok(exchange)
     }
 
     /// Why the number of effects proves nothing, from a time in which idemctl sends nothing.
@@ -442,21 +344,40 @@ impl StepRunner {
         &mut self,
         task: &ProbeTask,
     ) -> Result<Option<String>, CommandError> {
-        let Some(oracle) = &self.oracle else { return Ok(None) };
-        let key = task.new_key();
-        let no_number = |why| {
+        let drift = self.drift_of(&task.new_key(), IDLE).await.map_err(|why| {
             CommandError::usage(why)
                 .hint("idemctl asked before the first request; nothing was sent")
-        };
-        let before = oracle.read(&key).await.map_err(no_number)?;
-        sleep(IDLE).await;
-        let after = oracle.read(&key).await.map_err(no_number)?;
+        })?;
+        self.first_count = self.last_count.map_or(0, |(count, _)| count);
+        Ok(drift)
+    }
+
+    /// The same at the end of the run, for this time.
+    pub(super) async fn drift_at_end(&mut self, idle: Duration) -> Option<String> {
+        if self.drift.is_some() || self.counts_by_key() {
+            return self.drift.clone();
+        }
+        self.drift_of("", idle.max(IDLE)).await.unwrap_or_else(Some)
+    }
+
+    /// Why a number proves nothing that changes in this time, in which idemctl sends nothing.
+    ///
+    /// # Errors
+    /// There is no number.
+    async fn drift_of(&mut self, key: &str, idle: Duration) -> Result<Option<String>, String> {
+        let Some(oracle) = &self.oracle else { return Ok(None) };
+        let before = oracle.read(key).await?;
+        sleep(idle).await;
+        let after = oracle.read(key).await?;
         if after != before {
             return Ok(Some(self.drifted(before, after)));
         }
-        self.first_count = after;
         self.last_count = Some((after, self.sent));
         Ok(None)
+    }
+
+    fn counts_by_key(&self) -> bool {
+        self.oracle.as_ref().is_some_and(EffectsOracle::is_of_key)
     }
 
     /// How many operations were executed, as far as --effects counted them; `None` without it, or if
@@ -469,7 +390,8 @@ impl StepRunner {
         if task.effects_drift.is_some() {
             return None;
         }
-        if !self.oracle.as_ref()?.is_of_key() {
+        self.oracle.as_ref()?;
+        if !self.counts_by_key() {
             let (last, _) = self.last_count?;
             let count = last.checked_sub(self.first_count)?;
             return Some(EffectsMade { count, is_complete: true });
@@ -484,36 +406,12 @@ impl StepRunner {
         Some(EffectsMade { count: of_keys.values().sum(), is_complete: false })
     }
 
-    /// The same at the end of the run, for this time.
-    pub(super) async fn drift_at_end(&mut self, idle: Duration) -> Option<String> {
-        if self.drift.is_some() {
-            return self.drift.clone();
-        }
-        let oracle = self.oracle.as_ref()?;
-        if oracle.is_of_key() {
-            return None;
-        }
-        let before = match oracle.read("").await {
-            Ok(count) => count,
-            Err(why) => return Some(why),
-        };
-        sleep(idle.max(IDLE)).await;
-        match oracle.read("").await {
-            Ok(after) if after == before => {
-                self.last_count = Some((after, self.sent));
-                None
-            }
-            Ok(after) => Some(self.drifted(before, after)),
-            Err(why) => Some(why),
-        }
-    }
-
     /// Why a number proves nothing that changed while idemctl sent nothing.
     fn drifted(&self, before: u64, after: u64) -> String {
         let mut why = format!(
             "the number of effects changed from {before} to {after} while idemctl sent nothing"
         );
-        if !self.oracle.as_ref().is_some_and(EffectsOracle::is_of_key) {
+        if !self.counts_by_key() {
             why.push_str(
                 "; if other clients use the service, write {{key}} into --effects to count one key",
             );
@@ -521,93 +419,81 @@ impl StepRunner {
         why
     }
 
-    /// What answers can show, from three simultaneous requests and a retry. Also measures how long an effect takes to
-    /// appear.
+    /// Sends the first request with a new key.
+    ///
+    /// # Errors
+    /// Usage: the request cannot be made.
+    pub(super) async fn first(&mut self, task: &ProbeTask) -> Result<ProbeExchange, CommandError> {
+        let first = new_request(task)?.step(ProbeAction::Send);
+        let sent = self.run(task, &first).await.exchanges.pop();
+        sent.ok_or_else(|| CommandError::usage("no request was sent"))
+    }
+
+    /// What answers can show, from the first steps. Also measures how long an effect takes to appear.
     pub(super) async fn baseline(
         &mut self,
         task: &mut ProbeTask,
         first: &ProbeExchange,
         answer: &ProbeAnswer,
-    ) -> Baseline {
-        self.measure_lag(task, first).await;
-        let mut baseline = Baseline {
-            answer_us: first.answer_time_us().unwrap_or_default(),
-            ..Baseline::default()
-        };
-        // Answers at different times may differ only by their time.
-        let mut requests = Vec::new();
-        for _ in 0..TOGETHER_AT_START {
-            requests.extend(task.template.with_key(&task.new_key()));
+    ) -> Result<Baseline, CommandError> {
+        if task.effects_drift.is_none() {
+            task.effects_drift = self.measure_lag(first).await.err();
         }
-        self.note_keys(&requests).await;
-        self.sent += requests.len();
-        let together = self.client.send_together(&requests).await;
-        self.note_answers(&together).await;
-        baseline.tells_results_apart = are_all_different(&together);
+        let together = &first_steps(task)?[1];
+        // Answers at different times may differ only by their time.
+        let together = self.run(task, together).await.exchanges;
+        let mut answer_us = first.answer_time_us().unwrap_or_default();
         for exchange in &together {
             // The first request also opened connections and filled caches.
             if exchange.answer().is_some_and(ProbeAnswer::is_success) {
-                let again = exchange.answer_time_us().unwrap_or(u64::MAX);
-                baseline.answer_us = baseline.answer_us.min(again);
+                answer_us = answer_us.min(exchange.answer_time_us().unwrap_or(u64::MAX));
             }
         }
         // A time in an answer has often a resolution of seconds.
         sleep(RETRY_PAUSE).await;
-        let retries = self.send_until_free(task, &first.request).await;
-        if let Some(retry) = retries.last().and_then(|exchange| exchange.answer()) {
-            baseline.retries_succeed = retry.is_success();
-            baseline.replays_equal = retry.is_success() && !answer.is_other_result(retry);
-        }
-        baseline
+        let retry = first.request.clone().step(ProbeAction::SendUntilFree);
+        let retries = self.run(task, &retry).await.exchanges;
+        let retry = retries.last().and_then(|exchange| exchange.answer());
+        let retry = retry.filter(|retry| retry.is_success());
+        Ok(Baseline {
+            answer_us,
+            tells_results_apart: are_all_different(&together),
+            retries_succeed: retry.is_some(),
+            replays_equal: retry.is_some_and(|retry| !answer.is_other_result(retry)),
+        })
     }
 
     /// Waits for the effect of the first request.
-    async fn measure_lag(&mut self, task: &mut ProbeTask, first: &ProbeExchange) {
-        let Some(oracle) = &self.oracle else { return };
-        if task.effects_drift.is_some() {
-            return;
-        }
-        let key = first.request.key.clone().unwrap_or_default();
-        let before =
-            if oracle.is_of_key() { 0 } else { self.last_count.map_or(0, |(count, _)| count) };
+    ///
+    /// # Errors
+    /// Why the number of effects proves nothing.
+    async fn measure_lag(&mut self, first: &ProbeExchange) -> Result<(), String> {
+        let Some(oracle) = &self.oracle else { return Ok(()) };
+        let key = first.request.key.as_deref().unwrap_or_default();
+        let before = if oracle.is_of_key() { 0 } else { self.first_count };
         let began = Instant::now();
-        loop {
-            match oracle.read(&key).await {
-                Ok(count) if count > before => {
-                    self.lag = began.elapsed().min(Duration::from_millis(500));
-                    return;
-                }
-                Ok(_) if began.elapsed() < MAX_LAG => sleep(COUNT_PAUSE / 2).await,
-                Ok(_) => {
-                    task.effects_drift = Some(
-                        "the number of effects did not rise after a request that succeeded"
-                            .to_owned(),
-                    );
-                    return;
-                }
-                Err(why) => {
-                    task.effects_drift = Some(why);
-                    return;
-                }
+        while oracle.read(key).await? <= before {
+            if began.elapsed() >= MAX_LAG {
+                return Err(
+                    "the number of effects did not rise after a request that succeeded".to_owned()
+                );
             }
+            sleep(COUNT_PAUSE / 2).await;
         }
+        self.lag = began.elapsed().min(Duration::from_millis(500));
+        Ok(())
     }
 }
 
 /// True if all requests succeeded, and each with another result.
 fn are_all_different(exchanges: &[ProbeExchange]) -> bool {
-    for (index, exchange) in exchanges.iter().enumerate() {
-        let Some(answer) = exchange.answer() else { return false };
-        if !answer.is_success() {
-            return false;
-        }
-        for other in exchanges[index + 1..].iter().filter_map(ProbeExchange::answer) {
-            if !answer.is_other_result(other) {
-                return false;
-            }
-        }
-    }
-    true
+    let answers = exchanges.iter().filter_map(ProbeExchange::answer);
+    let successes: Vec<_> = answers.filter(|answer| answer.is_success()).collect();
+    let mut pairs = successes.iter().enumerate();
+    successes.len() == exchanges.len()
+        && pairs.all(|(index, answer)| {
+            successes[..index].iter().all(|other| answer.is_other_result(other))
+        })
 }
 
 /// Reads the record of a request's key; `None` if Redis is not read.

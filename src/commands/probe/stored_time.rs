@@ -1,5 +1,6 @@
 //! Watches the record of a request, to see when its result is stored.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -42,10 +43,10 @@ pub(super) async fn send_and_watch(
         answered.notify_one();
         exchange
     };
-    let (exchange, ()) = tokio::join!(sending, watch.until(&answered));
+    let (exchange, ()) = tokio::join!(sending, watch.until(answered.notified()));
     let record = watch.read().await;
     if exchange.answer().is_some_and(ProbeAnswer::is_success) {
-        watch.go_on().await;
+        watch.until(sleep(MAX_WATCH)).await;
     }
     ProbeStepResult {
         stored: Some(watch.stored),
@@ -56,44 +57,36 @@ pub(super) async fn send_and_watch(
 }
 
 impl ResultWatch<'_> {
-    /// Reads until there is an answer. A read that has begun is not interrupted, because its reply
-    /// would be taken for that of the next one.
-    async fn until(&mut self, answered: &Notify) {
+    /// Reads until then. A read that has begun is not interrupted, because its reply would be taken
+    /// for that of the next one.
+    async fn until(&mut self, end: impl Future<Output = ()>) {
+        let mut end = pin!(end);
         let began = Instant::now();
         while !self.is_over {
             let _ = self.read().await;
             tokio::select! {
                 // The read after the answer must be the first one that begins after it.
                 biased;
-                () = answered.notified() => return,
+                () = &mut end => return,
                 () = sleep(pause(began.elapsed())) => {}
             }
-        }
-    }
-
-    /// Reads on after the answer, up to the time limit.
-    async fn go_on(&mut self) {
-        let began = Instant::now();
-        while !self.is_over && began.elapsed() < MAX_WATCH {
-            sleep(pause(began.elapsed())).await;
-            let _ = self.read().await;
         }
     }
 
     async fn read(&mut self) -> Result<StoredRecord, String> {
         let began_us = self.client.now_us();
         let read = self.records.read(&self.key).await;
-        let is_seen = self.stored.before_us.is_some();
-        match &read {
-            Ok(record) if record.has_result() && !is_seen => {
-                self.stored.before_us = Some(self.client.now_us());
-                self.is_over = true;
+        // A result can be gone again, which does not change when it was stored.
+        if self.stored.before_us.is_none() {
+            match &read {
+                Ok(record) if record.has_result() => {
+                    self.stored.before_us = Some(self.client.now_us());
+                }
+                Ok(_) => self.stored.after_us = Some(began_us),
+                Err(_) => {}
             }
-            // A result can be gone again, which does not change when it was stored.
-            Ok(_) if !is_seen => self.stored.after_us = Some(began_us),
-            Ok(_) => {}
-            Err(_) => self.is_over = true,
         }
+        self.is_over |= read.is_err() || self.stored.before_us.is_some();
         read
     }
 }

@@ -48,14 +48,6 @@ impl ProbeBody {
         is_same_json || self.has_same_bytes(other)
     }
 
-    /// The offset of the first byte that differs, as far as the bytes are kept.
-    pub(crate) fn first_difference(&self, other: &Self) -> Option<usize> {
-        let kept = self.beginning.len().min(other.beginning.len());
-        let mut pairs = self.beginning.iter().zip(&other.beginning);
-        let differs = pairs.position(|(one, other)| one != other);
-        differs.or(if self.length == other.length { None } else { Some(kept) })
-    }
-
     /// The length and the beginning of the hash, e.g. `36 bytes, sha256 5feceb66`.
     pub(crate) fn in_words(&self) -> String {
         format!("{} bytes, sha256 {}", self.length, &self.hash[..SHOWN_DIGITS.min(self.hash.len())])

@@ -10,7 +10,6 @@ mod message;
 mod payload;
 mod probe_check;
 mod profile;
-mod registry;
 mod task;
 mod template;
 #[cfg(test)]
@@ -18,15 +17,15 @@ mod tests;
 
 pub(crate) use self::accepted_checks::{AcceptedChecks, ProbeDifference};
 pub(crate) use self::body::ProbeBody;
+pub(crate) use self::checks::registry::{CHECKS, parse_profile};
 pub(crate) use self::message::{
     ProbeAnswer, ProbeExchange, ProbeOutcome, ProbeRequest, ServiceTrust, is_masked_header,
     is_masked_parameter,
 };
 pub(crate) use self::probe_check::{
-    CheckedService, EffectsMade, ProbeCheck, ProbeJudgement, ProbeStep, ProbeStepResult,
-    ProbeVerdict, RecordFault, StoredRecord, StoredTime,
+    CheckedService, EffectsMade, ProbeAction, ProbeCheck, ProbeJudgement, ProbeStep,
+    ProbeStepResult, ProbeVerdict, RecordFault, Steps, StoredRecord, StoredTime,
 };
 pub(crate) use self::profile::ProbeProfile;
-pub(crate) use self::registry::{CHECKS, parse_profile};
 pub(crate) use self::task::{Baseline, ProbeTask, UUID_PREFIX};
 pub(crate) use self::template::{KEY_MARK, KeyForm, KeyPlace, RequestTemplate, TemplateError};

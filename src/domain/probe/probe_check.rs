@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
+use super::checks::judging::{Judged, MadeSteps};
 use super::message::{ProbeExchange, ProbeRequest};
 use super::profile::ProfileClause;
 use super::task::ProbeTask;
@@ -35,11 +36,10 @@ pub(crate) enum RecordFault {
     ReplaceResult,
 }
 
-/// What a check found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+/// What a check found, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum ProbeVerdict {
-    Pass,
     Fail,
     /// The check was made, and its result proves nothing.
     Inconclusive,
@@ -47,9 +47,22 @@ pub(crate) enum ProbeVerdict {
     NotApplicable,
     /// The profile leaves open what a service does, so that it is only reported.
     Reported,
+    Pass,
 }
 
 as_str!(ProbeGroup, ProbeVerdict);
+
+/// The options without which a check is not applicable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ProbeNeed {
+    Nothing,
+    /// The number of effects.
+    Effects,
+    /// The records in Redis.
+    Records,
+    /// Changes of the records.
+    Faults,
+}
 
 /// One check of `probe`. `docs/probe.md` describes each; a test compares them.
 pub(crate) struct ProbeCheck {
@@ -58,53 +71,106 @@ pub(crate) struct ProbeCheck {
     pub(crate) group: ProbeGroup,
     /// What holds if the check passes.
     pub(crate) title: &'static str,
-    /// The steps, or why the check is not applicable.
-    pub(crate) steps: fn(&ProbeTask) -> Result<Vec<ProbeStep>, String>,
-    /// Judges the results of the steps, one for each step.
-    pub(super) judge: fn(&ProbeTask, &[ProbeStepResult]) -> Judged,
+    pub(super) needs: ProbeNeed,
+    /// The steps whose last exchanges show what the check found. A single step shows its first two.
+    pub(super) shown: &'static [usize],
+    pub(super) steps: fn(&ProbeTask) -> Steps,
+    pub(super) judge: fn(&MadeSteps<'_>) -> Judged,
 }
 
-/// A judgement; as an error if it ends the check early.
-pub(super) type Judged = Result<ProbeJudgement, ProbeJudgement>;
+/// The steps of a check, or why it is not applicable.
+pub(crate) type Steps = Result<Vec<ProbeStep>, String>;
 
 impl ProbeCheck {
+    /// The steps for this task.
+    ///
+    /// # Errors
+    /// Why the check is not applicable.
+    pub(crate) fn steps(&self, task: &ProbeTask) -> Steps {
+        let missing = match self.needs {
+            ProbeNeed::Effects if !task.counts_effects => "--effects",
+            ProbeNeed::Records if !task.reads_records => "--schema and a Redis server",
+            ProbeNeed::Faults if !task.makes_faults => "--faults",
+            _ => return (self.steps)(task),
+        };
+        Err(format!("it needs {missing}"))
+    }
+
     /// Judges the results of the steps, one for each step.
     pub(crate) fn judged(&self, task: &ProbeTask, results: &[ProbeStepResult]) -> ProbeJudgement {
-        match (self.judge)(task, results) {
-            Ok(judgement) | Err(judgement) => judgement,
+        let (Ok(mut judged) | Err(mut judged)) = (self.judge)(&MadeSteps { task, results });
+        if judged.shown.is_empty() {
+            for step in self.shown {
+                let places = results[*step].exchanges.len();
+                let last = places.saturating_sub(1)..places;
+                let places = if self.shown.len() == 1 { 0..places.min(2) } else { last };
+                judged.shown.extend(places.map(|place| (*step, place)));
+            }
         }
+        judged
     }
 }
 
 /// One step of a check.
 #[derive(Debug, Clone)]
-pub(crate) enum ProbeStep {
+pub(crate) struct ProbeStep {
+    /// One, or several that are sent at the same time, each on its own connection.
+    pub(crate) requests: Vec<ProbeRequest>,
+    pub(crate) action: ProbeAction,
+}
+
+/// What a step does with its request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProbeAction {
     /// Reads the number of effects, of this request's key if the oracle tells keys apart, until it
     /// no longer changes.
-    CountEffects(ProbeRequest),
-    /// Sends a request and waits for its answer.
-    Send(ProbeRequest),
+    Count,
+    /// Sends the requests and waits for their answers.
+    Send,
     /// The same, repeated while the answer is a conflict, up to the time limit of one request.
-    SendUntilFree(ProbeRequest),
+    SendUntilFree,
     /// Sends nothing for this time.
     Wait(Duration),
-    /// Sends a request, and reads its record meanwhile until it has a result, up to a time limit after
-    /// the answer.
-    Watch(ProbeRequest),
-    /// Sends all requests at the same time, each on its own connection.
-    Together(Vec<ProbeRequest>),
-    /// Sends a request, and closes the connection after this time without reading.
-    Abandon(ProbeRequest, Duration),
-    /// Sends the first request, and the second one after this time, whether or not the first is
-    /// answered. Waits for both answers.
-    Overlap(ProbeRequest, ProbeRequest, Duration),
-    /// Sends a request, makes a fault in the record of its key after this time, and then sends the
+    /// Sends the request, and reads its record meanwhile until it has a result, up to a time limit
+    /// after the answer.
+    Watch,
+    /// Sends the request, and closes the connection after this time without reading.
+    Abandon(Duration),
+    /// Sends the request, and again after this time, whether or not the first is answered. Waits for
+    /// both answers.
+    Overlap(Duration),
+    /// Sends the request, makes a fault in the record of its key after this time, and then sends the
     /// request again. Waits for both answers.
-    FaultDuring(ProbeRequest, RecordFault, Duration),
-    /// Makes a fault in the record of this request's key.
-    Fault(ProbeRequest, RecordFault),
+    FaultDuring(RecordFault, Duration),
+    /// Makes a fault in the record of the request's key.
+    Fault(RecordFault),
     /// Removes what `ReplaceResult` wrote, if it is still there.
-    TakeFaultBack(ProbeRequest),
+    TakeFaultBack,
+}
+
+impl ProbeRequest {
+    pub(crate) fn step(self, action: ProbeAction) -> ProbeStep {
+        ProbeStep { requests: vec![self], action }
+    }
+
+    /// One step with this request for each action.
+    pub(super) fn steps(self, actions: &[ProbeAction]) -> Vec<ProbeStep> {
+        actions.iter().map(|action| self.clone().step(*action)).collect()
+    }
+}
+
+impl ProbeStep {
+    /// How many requests it sends, without repetitions of those that are rejected as in progress.
+    pub(crate) fn sends(&self) -> usize {
+        match self.action {
+            ProbeAction::Count
+            | ProbeAction::Wait(_)
+            | ProbeAction::Fault(_)
+            | ProbeAction::TakeFaultBack => 0,
+            ProbeAction::Overlap(_) | ProbeAction::FaultDuring(..) => 2,
+            _ => self.requests.len(),
+        }
+    }
 }
 
 /// What one step returned.
@@ -116,13 +182,11 @@ pub(crate) struct ProbeStepResult {
     pub(crate) effects: Option<Result<u64, String>>,
     /// The key of the request whose effects were counted.
     pub(crate) counted_key: Option<String>,
-    /// The time between the first and the last release of `Together`, in microseconds.
+    /// The time between the first and the last release of simultaneous requests, in microseconds.
     pub(crate) spread_us: Option<u64>,
     /// What Redis held right after the step, for the first key of the step; `None` if Redis is not
     /// read.
     pub(crate) record: Option<Result<StoredRecord, String>>,
-    /// True if the record was read while the requests of the step ran.
-    pub(crate) is_read_meanwhile: bool,
     /// When the result was stored, as far as `Watch` saw it.
     pub(crate) stored: Option<StoredTime>,
     /// That the fault was made, or why it was not.
@@ -186,40 +250,8 @@ pub(crate) struct ProbeJudgement {
 }
 
 impl ProbeJudgement {
-    fn new(verdict: ProbeVerdict, message: impl Into<String>) -> Self {
+    pub(crate) fn new(verdict: ProbeVerdict, message: impl Into<String>) -> Self {
         Self { verdict, message: message.into(), shown: Vec::new(), is_by_number: false }
-    }
-
-    pub(crate) fn pass(message: impl Into<String>) -> Self {
-        Self::new(ProbeVerdict::Pass, message)
-    }
-
-    pub(crate) fn fail(message: impl Into<String>) -> Self {
-        Self::new(ProbeVerdict::Fail, message)
-    }
-
-    pub(crate) fn inconclusive(message: impl Into<String>) -> Self {
-        Self::new(ProbeVerdict::Inconclusive, message)
-    }
-
-    pub(crate) fn not_applicable(message: impl Into<String>) -> Self {
-        Self::new(ProbeVerdict::NotApplicable, message)
-    }
-
-    pub(crate) fn reported(message: impl Into<String>) -> Self {
-        Self::new(ProbeVerdict::Reported, message)
-    }
-
-    /// The same, if only the number of effects shows it.
-    #[must_use]
-    pub(crate) fn by_number(self) -> Self {
-        Self { is_by_number: true, ..self }
-    }
-
-    /// The same with these exchanges as its proof.
-    #[must_use]
-    pub(crate) fn showing(self, shown: &[(usize, usize)]) -> Self {
-        Self { shown: shown.to_vec(), ..self }
     }
 }
 
@@ -260,14 +292,11 @@ impl CheckedService {
     }
 
     /// Takes a finding back that was not seen again, or that could not be looked for again.
-    pub(crate) fn take_back(&mut self, why: &str) {
-        let message = format!(
-            "{}; {why}, so effects of earlier requests may have appeared late (with {{{{key}}}} in \
-             --effects, only those of one key count)",
-            self.judgement.message
-        );
-        let shown = std::mem::take(&mut self.judgement.shown);
-        self.judgement = ProbeJudgement::inconclusive(message).showing(&shown);
+    pub(crate) fn take_back(&mut self) {
+        let message = &mut self.judgement.message;
+        message.push_str("; not seen again, so effects of earlier requests may have appeared late");
+        self.judgement.verdict = ProbeVerdict::Inconclusive;
+        self.judgement.is_by_number = false;
         self.holds = None;
     }
 

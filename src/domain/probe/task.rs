@@ -95,6 +95,14 @@ impl ProbeTask {
         format!("{KEY_PREFIX}-{run}-")
     }
 
+    /// The operator's request with a new key.
+    ///
+    /// # Errors
+    /// Why the check is not applicable.
+    pub(crate) fn new_request(&self) -> Result<ProbeRequest, String> {
+        self.request(&self.new_key())
+    }
+
     /// The operator's request with a key.
     ///
     /// # Errors
@@ -108,28 +116,30 @@ impl ProbeTask {
     /// # Errors
     /// Why the check is not applicable.
     pub(super) fn other_request(&self, key: &str, number: u64) -> Result<ProbeRequest, String> {
-        if let Some(body) = &self.other_body
-            && number == 1
-        {
-            let template = RequestTemplate { body: body.clone(), ..self.template.clone() };
-            return template.with_key(key).map_err(|why| why.to_string());
+        match &self.other_body {
+            Some(body) if number == 1 => self.with_body(body, key),
+            _ => with_other_payload(&self.request(key)?, number).ok_or_else(|| {
+                "the body has no number to change; pass another payload with --other-data"
+                    .to_owned()
+            }),
         }
-        with_other_payload(&self.request(key)?, number).ok_or_else(|| {
-            "the body has no number to change; pass another payload with --other-data".to_owned()
-        })
     }
 
-    /// The request that makes the service fail; `None` if the operator gave none.
+    /// The request that makes the service fail, with a new key; `None` if the operator gave none.
     ///
     /// # Errors
     /// Why the check is not applicable.
-    pub(super) fn failing_request(&self, key: &str) -> Result<Option<ProbeRequest>, String> {
-        let Some(body) = &self.failing_body else { return Ok(None) };
-        let template = RequestTemplate { body: body.clone(), ..self.template.clone() };
-        template.with_key(key).map(Some).map_err(|why| why.to_string())
+    pub(super) fn failing_request(&self) -> Result<Option<ProbeRequest>, String> {
+        let failing = self.failing_body.as_ref();
+        failing.map(|body| self.with_body(body, &self.new_key())).transpose()
     }
 
-    pub(super) fn is_conflict(&self, answer: &ProbeAnswer) -> bool {
+    fn with_body(&self, body: &[u8], key: &str) -> Result<ProbeRequest, String> {
+        let template = RequestTemplate { body: body.to_vec(), ..self.template.clone() };
+        template.with_key(key).map_err(|why| why.to_string())
+    }
+
+    pub(crate) fn is_conflict(&self, answer: &ProbeAnswer) -> bool {
         self.profile.statuses.conflict.contains(&answer.status)
     }
 

@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use super::body::ProbeBody;
+use super::checks::registry::{CHECKS, parse_profile};
 use super::message::{ProbeAnswer, ProbeExchange, ProbeOutcome, ServiceTrust};
 use super::payload::with_path;
 use super::probe_check::{
-    CheckedService, ProbeJudgement, ProbeStep, ProbeStepResult, ProbeVerdict, StoredRecord,
-    StoredTime,
+    CheckedService, ProbeJudgement, ProbeStepResult, ProbeVerdict, StoredRecord, StoredTime,
 };
-use super::registry::{CHECKS, parse_profile};
 use super::task::{Baseline, ProbeTask};
 use super::template::{KeyForm, KeyPlace, RequestTemplate};
 
@@ -350,7 +349,7 @@ fn a_rejection_shows_nothing_if_the_same_request_is_rejected_as_well() {
 #[test]
 fn a_check_without_a_clause_is_only_reported() {
     let check = CHECKS.iter().find(|check| check.id == "record-lock").unwrap();
-    let judged = ProbeJudgement::fail("the lock never expires");
+    let judged = ProbeJudgement::new(ProbeVerdict::Fail, "the lock never expires");
     let checked = CheckedService::new(check, None, judged, Vec::new());
     assert_eq!(checked.judgement.verdict, ProbeVerdict::Reported);
     assert_eq!(checked.holds, Some(false));
@@ -484,7 +483,7 @@ fn checks_of_executions_need_an_oracle() {
     let task = ProbeTask { counts_effects: false, ..task() };
     for id in ["replay-one-effect", "concurrent-one-effect", "disconnect-retry"] {
         let check = CHECKS.iter().find(|check| check.id == id).unwrap();
-        assert_eq!((check.steps)(&task).unwrap_err(), "it needs --effects");
+        assert_eq!(check.steps(&task).unwrap_err(), "it needs --effects");
     }
 }
 
@@ -493,8 +492,8 @@ fn the_other_caller_replaces_the_header_of_the_first() {
     let mut task = task();
     task.template.headers.push(("authorization".to_owned(), b"Bearer one".to_vec()));
     let check = CHECKS.iter().find(|check| check.id == "mismatch-caller").unwrap();
-    let steps = (check.steps)(&task).unwrap();
-    let ProbeStep::SendUntilFree(request) = &steps[2] else { panic!("{steps:?}") };
+    let steps = check.steps(&task).unwrap();
+    let request = &steps[2].requests[0];
     let mut callers = Vec::new();
     for (name, value) in &request.headers {
         if name.eq_ignore_ascii_case("authorization") {

@@ -1,12 +1,11 @@
 //! Requests as curl commands for a shell, without credentials.
 
-use std::time::Duration;
-
 use bstr::ByteSlice as _;
 use url::Url;
 
 use crate::domain::probe::{
-    ProbeCheck, ProbeRequest, ProbeStep, ProbeTask, ServiceTrust, UUID_PREFIX, is_masked_parameter,
+    ProbeAction, ProbeCheck, ProbeRequest, ProbeStep, ProbeTask, ServiceTrust, UUID_PREFIX,
+    is_masked_parameter,
 };
 
 /// The most bytes of a body in a command line.
@@ -40,37 +39,35 @@ pub(crate) fn url(request: &ProbeRequest) -> String {
 
 /// The commands that make a check again.
 pub(super) fn commands_of_check(task: &ProbeTask, check: &ProbeCheck) -> Vec<String> {
-    match (check.steps)(task) {
-        Ok(steps) => commands_of_steps(&steps),
-        Err(_) => Vec::new(),
-    }
+    commands_of_steps(&check.steps(task).unwrap_or_default())
 }
 
 /// One command for each request. The keys are variables, because a used key would only be replayed.
 pub(super) fn commands_of_steps(steps: &[ProbeStep]) -> Vec<String> {
     let mut shell = ShellWords::default();
     let mut lines = Vec::new();
-    for step in steps {
-        match step {
-            ProbeStep::CountEffects(_) | ProbeStep::TakeFaultBack(_) => {}
-            ProbeStep::Send(request)
-            | ProbeStep::SendUntilFree(request)
-            | ProbeStep::Watch(request) => lines.push(shell.command(request, "")),
-            ProbeStep::Wait(time) => lines.push(format!("sleep {}", time.as_secs_f64())),
-            ProbeStep::Together(requests) => shell.together(requests, &mut lines),
-            ProbeStep::Abandon(request, after) => {
+    for ProbeStep { requests, action } in steps {
+        let Some(request) = requests.first() else { continue };
+        match action {
+            ProbeAction::Count | ProbeAction::TakeFaultBack => {}
+            ProbeAction::Wait(time) => lines.push(format!("sleep {}", time.as_secs_f64())),
+            ProbeAction::Fault(_) => lines.push(FAULT.to_owned()),
+            ProbeAction::Send | ProbeAction::SendUntilFree | ProbeAction::Watch => {
+                shell.send(requests, request, &mut lines);
+            }
+            ProbeAction::Abandon(after) => {
                 // curl counts the time of the connection, too, and takes 0 for no limit.
                 let seconds = after.as_secs_f64().max(0.01);
                 lines.push(shell.command(request, &format!("--max-time {seconds:.3} ")));
             }
-            ProbeStep::Overlap(first, second, after) => {
-                shell.overlap(first, second, *after, &mut lines);
+            ProbeAction::Overlap(after) | ProbeAction::FaultDuring(_, after) => {
+                let command = shell.command(request, "");
+                lines.push(format!("{command} & sleep {:.3}", after.as_secs_f64()));
+                if let ProbeAction::FaultDuring(..) = action {
+                    lines.push(FAULT.to_owned());
+                }
+                lines.push(format!("{command}; wait"));
             }
-            ProbeStep::FaultDuring(request, _, after) => {
-                shell.overlap(request, request, *after, &mut lines);
-                lines.insert(lines.len() - 1, FAULT.to_owned());
-            }
-            ProbeStep::Fault(..) => lines.push(FAULT.to_owned()),
         }
     }
     let mut all = Vec::with_capacity(shell.keys.len() + lines.len());
@@ -95,30 +92,21 @@ struct ShellWords {
 }
 
 impl ShellWords {
-    /// Simultaneous requests.
-    fn together(&mut self, requests: &[ProbeRequest], lines: &mut Vec<String>) {
-        let Some(first) = requests.first() else { return };
-        if requests.iter().all(|request| request == first) {
-            let (count, command) = (requests.len(), self.command(first, ""));
-            lines.push(format!("for i in $(seq {count}); do {command} & done; wait"));
+    /// One request, or simultaneous ones.
+    fn send(&mut self, requests: &[ProbeRequest], first: &ProbeRequest, lines: &mut Vec<String>) {
+        let count = requests.len();
+        if count > 1 && requests.iter().any(|request| request != first) {
+            for request in requests {
+                lines.push(format!("{} &", self.command(request, "")));
+            }
+            lines.push("wait".to_owned());
             return;
         }
-        for request in requests {
-            lines.push(format!("{} &", self.command(request, "")));
-        }
-        lines.push("wait".to_owned());
-    }
-
-    fn overlap(
-        &mut self,
-        first: &ProbeRequest,
-        second: &ProbeRequest,
-        after: Duration,
-        lines: &mut Vec<String>,
-    ) {
-        let seconds = after.as_secs_f64();
-        lines.push(format!("{} & sleep {seconds:.3}", self.command(first, "")));
-        lines.push(format!("{}; wait", self.command(second, "")));
+        let command = self.command(first, "");
+        lines.push(match count {
+            1 => command,
+            _ => format!("for i in $(seq {count}); do {command} & done; wait"),
+        });
     }
 
     /// The command of one request, with these options.

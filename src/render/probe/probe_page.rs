@@ -1,20 +1,19 @@
 //! The page: one line per check, and a paragraph for each failure.
 
-use std::fmt::Write as _;
-
 use anstyle::{AnsiColor, Style};
 
 use super::curl::{commands_of_check, commands_of_steps, masked_url, url};
-use super::shown_answer::{is_read_meanwhile, record_of, shown_body, shown_header, spread};
+use super::shown_answer::{record_of, shown_body, shown_header};
 use crate::domain::duration::short;
 use crate::domain::probe::{
-    CHECKS, CheckedService, EffectsMade, ProbeDifference, ProbeExchange, ProbeStep, ProbeTask,
-    ProbeVerdict, StoredRecord,
+    CHECKS, CheckedService, EffectsMade, ProbeDifference, ProbeExchange, ProbeTask, ProbeVerdict,
+    Steps, StoredRecord,
 };
 use crate::render::escape;
 use crate::render::page::Page;
 use crate::render::style::View;
-use crate::render::table::{grid, grid_folding};
+use crate::render::table::grid_folding;
+use crate::render::words::counted;
 
 /// The headers of an answer that are shown.
 const SHOWN_HEADERS: [&str; 5] =
@@ -39,7 +38,7 @@ pub(crate) fn list(view: View) -> String {
 /// The requests of each check as curl commands, for `--dry-run`. `requests` is their number, and
 /// `most` the limit with repetitions.
 pub(crate) fn dry_run(
-    checks: &[(&'static str, Result<&[ProbeStep], &str>)],
+    checks: &[(&'static str, Steps)],
     requests: usize,
     most: usize,
     view: View,
@@ -48,8 +47,8 @@ pub(crate) fn dry_run(
     page.line(&format!(
         "# {requests} requests. With repetitions, idemctl sends at most {most} (--max-requests)."
     ));
-    page.line("");
     for (id, steps) in checks {
+        page.line("");
         page.line(&format!("# {id}"));
         match steps {
             Ok(steps) => {
@@ -59,7 +58,6 @@ pub(crate) fn dry_run(
             }
             Err(why) => page.line(&format!("# not applicable: {}", escape::text(why.as_bytes()))),
         }
-        page.line("");
     }
     page.text
 }
@@ -77,60 +75,35 @@ pub(crate) struct ProbeRun<'a> {
     pub(crate) differences: Option<&'a [ProbeDifference]>,
 }
 
-/// The page: the profile, the checks by group, and the failures.
-pub(crate) fn page(
-    run: &ProbeRun<'_>,
-    checked: &[CheckedService],
-    is_verbose: bool,
-    view: View,
-) -> String {
+/// The page: the profile, one line for each check, and the failures.
+pub(crate) fn page(run: &ProbeRun<'_>, checked: &[CheckedService], view: View) -> String {
     let mut page = Page::new(view);
     let task = run.task;
-    let target = escape::text(masked_url(&task.template.url).as_bytes());
-    let method = escape::text(task.template.method.as_bytes());
-    let name = escape::text(task.profile.name.as_bytes());
-    page.wrapped(0, &format!("{method} {target}, judged by {name}"));
-    let source = format!("{} ({})", task.profile.title, task.profile.source);
-    page.wrapped(0, &view.palette.dim(&escape::text(source.as_bytes())));
+    let (method, url) = (&task.template.method, masked_url(&task.template.url));
+    let title =
+        format!("{method} {url}, judged by {} ({})", task.profile.name, task.profile.source);
+    page.wrapped(0, &escape::text(title.as_bytes()));
     page.wrapped(0, &sent_words(run));
     if !run.removes_records {
         let prefix = task.key_prefix();
         page.wrapped(
             0,
-            &format!(
-                "idemctl removed no records. Each key of this run begins with {prefix}, and its \
-                 record stays in the service's store until it expires."
-            ),
+            &format!("idemctl removed no records. Each key of this run begins with {prefix}."),
         );
     }
-    if let Some(differences) = run.differences {
-        if differences.is_empty() {
-            page.wrapped(0, "The failures are those of --expect: none is new, and none is gone.");
-        }
-        for difference in differences {
-            let what = if difference.is_new { "new failure" } else { "accepted failure is gone" };
-            page.wrapped(0, &format!("{what}: {}", difference.id));
-        }
+    if run.differences.is_some_and(<[_]>::is_empty) {
+        page.wrapped(0, "The failures are those of --expect.");
+    }
+    for difference in run.differences.unwrap_or_default() {
+        let what = if difference.is_new { "new failure" } else { "accepted failure is gone" };
+        page.wrapped(0, &format!("{what}: {}", difference.id));
     }
     page.line("");
-    let mut group = None;
-    let mut left_out = Vec::new();
     for checked in checked {
-        if checked.judgement.verdict == ProbeVerdict::NotApplicable && !is_verbose {
-            left_out.push(checked);
-            continue;
-        }
-        if group != Some(checked.check.group) {
-            group = Some(checked.check.group);
-            page.line(&view.palette.bold(checked.check.group.as_str()));
-        }
         line(&mut page, checked);
     }
-    not_applicable(&mut page, &left_out);
-    for checked in checked {
-        if checked.is_failed() {
-            failure(&mut page, task, checked);
-        }
+    for checked in checked.iter().filter(|checked| checked.is_failed()) {
+        failure(&mut page, task, checked);
     }
     page.text
 }
@@ -138,32 +111,21 @@ pub(crate) fn page(
 /// How many requests were sent, and how many operations they executed.
 fn sent_words(run: &ProbeRun<'_>) -> String {
     let sent = run.sent;
-    let Some(made) = run.effects else {
-        let rest = if run.task.counts_effects {
-            "How many operations they executed is unknown."
-        } else {
-            "Without --effects, idemctl compares answers, and does not know how often the service \
-             executed."
-        };
-        return format!("{sent} requests were sent. {rest}");
-    };
-    let count = made.count;
-    let operations = if count == 1 { "operation" } else { "operations" };
-    if made.is_complete {
-        format!("{sent} requests were sent, and --effects counted {count} {operations}.")
-    } else {
-        format!(
-            "{sent} requests were sent, and --effects counted at least {count} {operations}, \
-             because not every check counts."
-        )
+    match run.effects {
+        Some(made) => {
+            let operations = counted(made.count, "operation");
+            let least = if made.is_complete { "" } else { "at least " };
+            format!("{sent} requests were sent, and --effects counted {least}{operations}.")
+        }
+        None => format!("{sent} requests were sent. How often they executed was not counted."),
     }
 }
 
 /// What the run sent and found, in one line.
-pub(crate) fn summary(task: &ProbeTask, checked: &[CheckedService], sent: usize) -> String {
+pub(crate) fn summary(checked: &[CheckedService], sent: usize) -> String {
     let count =
         |verdict| checked.iter().filter(|checked| checked.judgement.verdict == verdict).count();
-    let mut text = format!(
+    format!(
         "{sent} requests sent: {} passed, {} failed, {} inconclusive, {} reported, {} not \
          applicable.",
         count(ProbeVerdict::Pass),
@@ -171,59 +133,22 @@ pub(crate) fn summary(task: &ProbeTask, checked: &[CheckedService], sent: usize)
         count(ProbeVerdict::Inconclusive),
         count(ProbeVerdict::Reported),
         count(ProbeVerdict::NotApplicable),
-    );
-    let widest = checked.iter().filter_map(|checked| spread(&checked.results)).max();
-    if let Some(widest) = widest {
-        let _ = write!(
-            text,
-            " {} simultaneous requests were sent within {widest} µs or less.",
-            task.concurrency
-        );
-    }
-    text
+    )
 }
 
 fn line(page: &mut Page, checked: &CheckedService) {
     let verdict = checked.judgement.verdict;
-    let word = format!("{:<VERDICT$}", verdict.as_str());
-    // Readers look for what differs, although the profile does not judge it.
-    let differs = verdict == ProbeVerdict::Reported && checked.holds == Some(false);
-    let shown = if differs { style(ProbeVerdict::Inconclusive) } else { style(verdict) };
-    let word = page.view.palette.paint(shown, &word);
+    let word = page.view.palette.paint(style(verdict), &format!("{:<VERDICT$}", verdict.as_str()));
     let message = escape::text(checked.judgement.message.as_bytes());
-    let id = checked.check.id;
-    let title = checked.check.title;
-    let line = match (verdict, checked.holds) {
-        (ProbeVerdict::Reported, Some(true)) => format!("{word}{id}: {message} (holds: {title})"),
-        (ProbeVerdict::Reported, Some(false)) => {
-            format!("{word}{id}: {message} (does not hold: {title})")
-        }
-        _ => format!("{word}{id}: {message}"),
-    };
+    let mut line = format!("{word}{}: {message}", checked.check.id);
+    if let (ProbeVerdict::Reported, Some(holds)) = (verdict, checked.holds) {
+        let holds = if holds { "holds" } else { "does not hold" };
+        line.push_str(&format!(" ({holds}: {})", checked.check.title));
+    }
     page.wrapped(2, &line);
 }
 
-/// The checks that cannot be made, by their reasons.
-fn not_applicable(page: &mut Page, left_out: &[&CheckedService]) {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for checked in left_out {
-        let why = checked.judgement.message.as_str();
-        match reasons.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, ids)) => ids.push(checked.check.id),
-            None => reasons.push((why, vec![checked.check.id])),
-        }
-    }
-    if reasons.is_empty() {
-        return;
-    }
-    page.line(&page.view.palette.bold("not applicable"));
-    for (why, ids) in reasons {
-        let why = escape::text(why.as_bytes());
-        page.wrapped(2, &format!("{} ({why})", ids.join(", ")));
-    }
-}
-
-/// The two answers of a failure side by side, the record, and how to repeat it.
+/// The answers that show a failure, the record, and how to repeat it.
 fn failure(page: &mut Page, task: &ProbeTask, checked: &CheckedService) {
     page.line("");
     let title = format!("{}: {}", checked.check.id, checked.judgement.message);
@@ -233,88 +158,44 @@ fn failure(page: &mut Page, task: &ProbeTask, checked: &CheckedService) {
         let text = format!("{}: {}", clause.clause, clause.rule);
         page.field("Rule", &escape::text(text.as_bytes()));
     }
-    let shown = checked.shown();
-    if !shown.is_empty() {
-        page.text.push_str(&side_by_side(page.view, &shown));
+    for exchange in checked.shown() {
+        let request = &exchange.request;
+        let line = format!("{} {}", request.method, url(request));
+        page.field("Sent", &escape::text(line.as_bytes()));
+        page.field("Got", &answer_words(exchange));
     }
     if let Some(record) = record_of(checked) {
-        let mut words = record_words(record);
-        if is_read_meanwhile(checked) {
-            words.push_str(" (read when the second request was sent)");
-        }
-        page.field("In Redis", &words);
+        page.field("Seen in Redis", &record_words(record));
     }
-    let label = page.view.palette.dim("Repeat");
-    page.indented(2, &label);
+    page.field("Repeat", "");
     for line in commands_of_check(task, checked.check) {
         page.indented(4, &line);
     }
 }
 
-fn side_by_side(view: View, shown: &[&ProbeExchange]) -> String {
-    let mut rows = vec![
-        row("Request", shown, |exchange| {
-            let line = format!("{} {}", exchange.request.method, url(&exchange.request));
-            escape::text(line.as_bytes())
-        }),
-        row("Answer", shown, ProbeExchange::in_words),
-    ];
+/// The status, the headers that matter, and the body of an answer.
+fn answer_words(exchange: &ProbeExchange) -> String {
+    let mut words = vec![exchange.in_words()];
     for name in SHOWN_HEADERS {
-        let value = |exchange: &ProbeExchange| {
-            let value = exchange.answer().and_then(|answer| answer.header(name));
-            match value {
-                Some(value) => escape::text(shown_header(exchange, name, value).as_bytes()),
-                None => "-".to_owned(),
-            }
-        };
-        if shown.iter().any(|exchange| value(exchange) != "-") {
-            rows.push(row(name, shown, value));
+        if let Some(value) = exchange.answer().and_then(|answer| answer.header(name)) {
+            let value = escape::text(shown_header(exchange, name, value).as_bytes());
+            words.push(format!("{name}: {value}"));
         }
     }
-    rows.push(row("Body", shown, shown_body));
-    // The bodies themselves show where they differ.
-    if let [one, other] = shown
-        && let (Some(first), Some(second)) = (one.answer(), other.answer())
-        && one.request.has_credentials()
-        && let Some(offset) = first.body.first_difference(&second.body)
-    {
-        rows.push(vec!["Differs".to_owned(), "-".to_owned(), format!("from byte {offset} on")]);
-    }
-    grid(view, 2, &[], rows.into_iter())
-}
-
-fn row(
-    label: &str,
-    shown: &[&ProbeExchange],
-    cell: impl Fn(&ProbeExchange) -> String,
-) -> Vec<String> {
-    let mut cells = vec![label.to_owned()];
-    for exchange in shown {
-        cells.push(cell(exchange));
-    }
-    cells
+    words.push(shown_body(exchange));
+    words.join(" | ")
 }
 
 fn record_words(record: &StoredRecord) -> String {
-    if record.state == "unrecognised" {
-        return format!(
-            "a value that {} does not recognise",
-            escape::text(record.schema.as_bytes())
-        );
+    let mut words = format!("{} {}", record.schema, record.state).trim_start().to_owned();
+    if record.never_expires {
+        words.push_str(", never expires");
     }
-    if record.state == "absent" {
-        return "no record of this key".to_owned();
-    }
-    let mut words = format!("{} of {}", record.state, record.schema);
-    match (record.never_expires, record.ttl_ms) {
-        (true, _) => words.push_str(", never expires"),
-        (false, Some(ttl)) => {
-            let _ = write!(words, ", expires in {}", short(ttl));
-        }
-        (false, None) => {}
+    if let Some(ttl) = record.ttl_ms {
+        words.push_str(&format!(", expires in {}", short(ttl)));
     }
     if let Some(owner) = &record.owner {
-        let _ = write!(words, ", owner {owner}");
+        words.push_str(&format!(", owner {owner}"));
     }
     escape::text(words.as_bytes())
 }

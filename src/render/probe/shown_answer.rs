@@ -44,9 +44,3 @@ pub(super) fn record_of(checked: &CheckedService) -> Option<&StoredRecord> {
     let (step, _) = checked.judgement.shown.last()?;
     checked.results.get(*step)?.record.as_ref()?.as_ref().ok()
 }
-
-/// True if that record was read while the requests ran.
-pub(super) fn is_read_meanwhile(checked: &CheckedService) -> bool {
-    let Some((step, _)) = checked.judgement.shown.last() else { return false };
-    checked.results.get(*step).is_some_and(|result| result.is_read_meanwhile)
-}

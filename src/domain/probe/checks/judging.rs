@@ -1,10 +1,20 @@
 //! What several judgements share.
 
 use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome};
-use crate::domain::probe::probe_check::{ProbeJudgement, ProbeStepResult};
+use crate::domain::probe::probe_check::{ProbeJudgement, ProbeStepResult, ProbeVerdict};
 use crate::domain::probe::task::ProbeTask;
 
-/// How often the service executed between two counts.
+/// A judgement; as an error if it ends the check early.
+pub(in crate::domain::probe) type Judged<T = ProbeJudgement> = Result<T, ProbeJudgement>;
+
+/// A check that was made: one result for each of its steps.
+#[derive(Clone, Copy)]
+pub(in crate::domain::probe) struct MadeSteps<'a> {
+    pub(in crate::domain::probe) task: &'a ProbeTask,
+    pub(in crate::domain::probe) results: &'a [ProbeStepResult],
+}
+
+/// How often the service executed between the first and the last count.
 pub(super) enum Executions {
     Times(u64),
     /// No oracle was given.
@@ -13,55 +23,158 @@ pub(super) enum Executions {
     Unknown(String),
 }
 
-/// How two successes relate.
-pub(super) enum Results {
-    Same,
-    Different,
-    /// They cannot be told apart, for this reason.
-    Unknown(String),
+pub(super) fn pass(message: impl Into<String>) -> Judged {
+    Ok(ProbeJudgement::new(ProbeVerdict::Pass, message))
 }
 
-pub(super) fn executions(
+pub(super) fn reported(message: impl Into<String>) -> Judged {
+    Ok(ProbeJudgement::new(ProbeVerdict::Reported, message))
+}
+
+pub(super) fn fail<T>(message: impl Into<String>) -> Judged<T> {
+    Err(ProbeJudgement::new(ProbeVerdict::Fail, message))
+}
+
+/// A failure that only the number of effects shows.
+pub(super) fn fail_by_number<T>(message: impl Into<String>) -> Judged<T> {
+    let judged = ProbeJudgement::new(ProbeVerdict::Fail, message);
+    Err(ProbeJudgement { is_by_number: true, ..judged })
+}
+
+pub(super) fn inconclusive<T>(message: impl Into<String>) -> Judged<T> {
+    Err(ProbeJudgement::new(ProbeVerdict::Inconclusive, message))
+}
+
+pub(super) fn not_applicable<T>(message: impl Into<String>) -> Judged<T> {
+    Err(ProbeJudgement::new(ProbeVerdict::NotApplicable, message))
+}
+
+/// The same with these exchanges as its proof, instead of those that the check names.
+pub(super) fn showing<T>(judged: Judged<T>, shown: &[(usize, usize)]) -> Judged<T> {
+    judged.map_err(|judged| ProbeJudgement { shown: shown.to_vec(), ..judged })
+}
+
+/// True if two successes of one key have the same result.
+///
+/// # Errors
+/// Why their results cannot be told apart.
+pub(super) fn compare(
     task: &ProbeTask,
-    before: &ProbeStepResult,
-    after: &ProbeStepResult,
-) -> Executions {
-    if !task.counts_effects {
-        return Executions::NotCounted;
-    }
-    if let Some(why) = &task.effects_drift {
-        return Executions::Unknown(why.clone());
-    }
-    match (&before.effects, &after.effects) {
-        (Some(Ok(before)), Some(Ok(after))) => match after.checked_sub(*before) {
-            Some(times) => Executions::Times(times),
-            None => Executions::Unknown("the number of effects became smaller".to_owned()),
-        },
-        (Some(Err(why)), _) | (_, Some(Err(why))) => Executions::Unknown(why.clone()),
-        _ => Executions::NotCounted,
-    }
+    one: &ProbeAnswer,
+    other: &ProbeAnswer,
+) -> Result<bool, String> {
+    let baseline = &task.baseline;
+    let why = match one.is_other_result(other) {
+        true if baseline.replays_equal => return Ok(false),
+        // A time or a signed URL, which changes with each answer, shows no execution.
+        true => "their results differ, but so do those of a request and its retry",
+        false if !one.is_whole || !other.is_whole => "a body is too long to compare",
+        false if baseline.tells_results_apart => return Ok(true),
+        false => "the answers agree, but so do those of two different keys",
+    };
+    Err(why.to_owned())
 }
 
-/// Compares two successes of one key.
-pub(super) fn compare(task: &ProbeTask, one: &ProbeAnswer, other: &ProbeAnswer) -> Results {
-    if one.is_other_result(other) {
-        // A result that changes with each answer, such as one with a time or a signed URL, shows no
-        // execution.
-        return match task.baseline.replays_equal {
-            true => Results::Different,
-            false => Results::Unknown(
-                "their results differ, but so do those of a request and its retry".to_owned(),
-            ),
-        };
+impl<'a> MadeSteps<'a> {
+    /// The exchanges of a step.
+    pub(super) fn exchanges(&self, step: usize) -> &'a [ProbeExchange] {
+        &self.results[step].exchanges
     }
-    if !one.is_whole || !other.is_whole {
-        return Results::Unknown("a body is too long to compare".to_owned());
+
+    /// The answer to the last request of a step.
+    ///
+    /// # Errors
+    /// The judgement if there is none.
+    pub(super) fn answer(&self, step: usize) -> Judged<&'a ProbeAnswer> {
+        answer_of(self.exchanges(step).last())
     }
-    match task.baseline.tells_results_apart {
-        true => Results::Same,
-        false => {
-            Results::Unknown("the answers agree, but so do those of two different keys".to_owned())
+
+    /// The success with which the last request of a step was answered. `what` is the request.
+    ///
+    /// # Errors
+    /// The judgement if the service gave no success.
+    pub(super) fn success(&self, step: usize, what: &str) -> Judged<&'a ProbeAnswer> {
+        success(self.answer(step)?, what)
+    }
+
+    /// The answer to the last request of a step, a retry that the service did not turn away because
+    /// of its load.
+    ///
+    /// # Errors
+    /// The judgement if there is none.
+    pub(super) fn retry(&self, step: usize) -> Judged<&'a ProbeAnswer> {
+        let answer = self.answer(step)?;
+        if answer.is_overload() {
+            return inconclusive(format!("the retry got {}", answer.status));
         }
+        Ok(answer)
+    }
+
+    /// What came back for the last request of a step, in words.
+    pub(super) fn words(&self, step: usize) -> String {
+        let last = self.exchanges(step).last();
+        last.map_or_else(|| "not sent".to_owned(), ProbeExchange::in_words)
+    }
+
+    /// How often the service executed.
+    pub(super) fn executions(&self) -> Executions {
+        if !self.task.counts_effects {
+            return Executions::NotCounted;
+        }
+        if let Some(why) = &self.task.effects_drift {
+            return Executions::Unknown(why.clone());
+        }
+        let mut counts = self.results.iter().filter_map(|result| result.effects.as_ref());
+        let (Some(before), Some(after)) = (counts.next(), counts.next_back()) else {
+            return Executions::Unknown("the effects were not counted".to_owned());
+        };
+        match (before, after) {
+            (Ok(before), Ok(after)) => match after.checked_sub(*before) {
+                Some(times) => Executions::Times(times),
+                None => Executions::Unknown("the number of effects became smaller".to_owned()),
+            },
+            (Err(why), _) | (_, Err(why)) => Executions::Unknown(why.clone()),
+        }
+    }
+
+    /// Passes unless the service certainly executed more than once.
+    ///
+    /// # Errors
+    /// The failure. `said` is what came back.
+    pub(super) fn not_twice(&self, said: &str) -> Judged<()> {
+        match self.executions() {
+            Executions::Times(count @ 2..) => {
+                fail_by_number(format!("executed {count} times; {said}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// True if the service executed once, and false if this was not counted.
+    ///
+    /// # Errors
+    /// The judgement if it did not, or this is not known. `said` is what came back.
+    pub(super) fn once(&self, said: &str) -> Judged<bool> {
+        self.not_twice(said)?;
+        match self.executions() {
+            Executions::Times(0) => {
+                inconclusive(format!("the number of effects did not change; {said}"))
+            }
+            Executions::Times(_) => Ok(true),
+            Executions::NotCounted => Ok(false),
+            Executions::Unknown(why) => inconclusive(format!("{why}; {said}")),
+        }
+    }
+
+    /// Passes if a rejection shows something: a retry of the same request succeeds.
+    ///
+    /// # Errors
+    /// The judgement if it does not.
+    pub(super) fn rejection_counts(&self, said: &str) -> Judged<()> {
+        if self.task.baseline.retries_succeed {
+            return Ok(());
+        }
+        inconclusive(format!("{said}, but a retry of the same request does not succeed either"))
     }
 }
 
@@ -69,45 +182,24 @@ pub(super) fn compare(task: &ProbeTask, one: &ProbeAnswer, other: &ProbeAnswer) 
 ///
 /// # Errors
 /// The judgement if there is none.
-pub(super) fn answer_of(exchange: Option<&ProbeExchange>) -> Result<&ProbeAnswer, ProbeJudgement> {
-    let Some(exchange) = exchange else {
-        return Err(ProbeJudgement::inconclusive("the request was not sent"));
-    };
-    match &exchange.outcome {
-        ProbeOutcome::Answered(answer) => Ok(answer),
-        ProbeOutcome::Unanswered(why) => {
-            Err(ProbeJudgement::inconclusive(format!("a request got no answer: {why}")))
+pub(super) fn answer_of(exchange: Option<&ProbeExchange>) -> Judged<&ProbeAnswer> {
+    match exchange.map(|exchange| &exchange.outcome) {
+        Some(ProbeOutcome::Answered(answer)) => Ok(answer),
+        Some(ProbeOutcome::Unanswered(why)) => {
+            inconclusive(format!("a request got no answer: {why}"))
         }
-        ProbeOutcome::Abandoned => Err(ProbeJudgement::inconclusive("the request was given up")),
+        Some(ProbeOutcome::Abandoned) | None => inconclusive("the request was not sent"),
     }
 }
 
-/// The success with which an exchange was answered.
+/// The answer, if it is a success. `what` is the request.
 ///
 /// # Errors
-/// The judgement if the service gave no success.
-pub(super) fn success_of<'a>(
-    exchange: Option<&'a ProbeExchange>,
-    what: &str,
-) -> Result<&'a ProbeAnswer, ProbeJudgement> {
-    let answer = answer_of(exchange)?;
-    if answer.is_success() {
-        return Ok(answer);
-    }
-    Err(ProbeJudgement::inconclusive(format!("{what} was answered {}", answer.status)))
-}
-
-/// The last exchange of a step, with its place.
-pub(super) fn last(result: &ProbeStepResult) -> (usize, Option<&ProbeExchange>) {
-    let place = result.exchanges.len().saturating_sub(1);
-    (place, result.exchanges.last())
-}
-
-/// A number of executions in words.
-pub(super) fn times(count: u64) -> String {
-    match count {
-        1 => "executed once".to_owned(),
-        count => format!("executed {count} times"),
+/// The judgement if it is not.
+pub(super) fn success<'a>(answer: &'a ProbeAnswer, what: &str) -> Judged<&'a ProbeAnswer> {
+    match answer.is_success() {
+        true => Ok(answer),
+        false => inconclusive(format!("{what} was answered {}", answer.status)),
     }
 }
 

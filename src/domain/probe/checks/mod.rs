@@ -1,10 +1,10 @@
-//! The checks, one file per group, and what their judgements share.
+//! The steps of the checks, and what their results show, by group.
 
-pub(super) mod concurrency;
-pub(super) mod failures;
-pub(super) mod faults;
-pub(super) mod header;
-mod judging;
-pub(super) mod mismatch;
-pub(super) mod replay;
-pub(super) mod stored_record;
+mod concurrency;
+mod failures;
+mod faults;
+pub(super) mod judging;
+mod mismatch;
+pub(super) mod registry;
+mod replay;
+mod stored_record;
