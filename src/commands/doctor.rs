@@ -22,9 +22,8 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::render::coverage;
-use crate::render::doctor::{self as render, PageDetail};
+use crate::render::doctor as render;
 use crate::render::doctor_remedy::DoctorRemedies;
-use crate::render::doctor_verdict;
 use crate::render::escape;
 use crate::session::{Session, interruptible};
 use crate::store::doctor::read_deployment;
@@ -195,22 +194,16 @@ fn show(
     catalog: &Catalog,
     facts: &DeploymentFacts,
 ) -> Result<()> {
-    let schemas: Vec<&str> = facts.schemas.iter().map(|schema| schema.name.as_str()).collect();
-    let mut place = Vec::new();
-    for node in &facts.nodes {
-        place.push(node.name.as_str());
-    }
-    let mut place = place.join(", ");
+    let schemas = facts.schemas.iter().map(|schema| schema.name.as_str());
+    let nodes = facts.nodes.iter().map(|node| node.name.as_str());
+    let mut place = format!(
+        "Checked (server/database): {}. Schemas in use: {}.",
+        nodes.collect::<Vec<_>>().join(", "),
+        schemas.collect::<Vec<_>>().join(", ")
+    );
     if let Some(name) = session.settings.context_name() {
-        place.push_str(&format!(" (context {name})"));
+        place.push_str(&format!(" Context: {name}."));
     }
-    let detail = PageDetail {
-        place: &place,
-        schemas: &schemas,
-        are_named: catalog.names_schemas(),
-        shows_servers: facts.nodes.len() > 1,
-        is_verbose: session.ui.is_verbose(),
-    };
     let mut invocation = session.ui.invocation().clone();
     invocation.set_context(session.settings.context_name());
     let remedies = DoctorRemedies { invocation: &invocation, nodes: &facts.nodes };
@@ -230,17 +223,17 @@ fn show(
         values.push(render::statement(statement, &replay, remedies));
     }
     session.show(output, "checks", &values, |view| {
-        render::page(statements, detail, &replay, remedies, view)
+        render::page(statements, &place, &replay, remedies, view)
     })?;
     if output != Output::Text {
-        session.ui.status(&doctor_verdict::counts(statements));
+        session.ui.status(&render::verdict(statements));
     }
-    if let Some(rules) = render::missing_rules(statements) {
+    let rules = render::missing_rules(statements);
+    if !rules.is_empty() {
         let rules = escape::text(rules.as_bytes());
-        session.ui.hint(&format!(
-            "an administrator can allow all of this with ACL SETUSER and these rules: {rules} \
-             (docs/doctor.md, Rights, has all)"
-        ));
+        session
+            .ui
+            .hint(&format!("an administrator can allow all of this with ACL SETUSER: {rules}"));
     }
     if output == Output::Text {
         if let Some(line) = coverage::left_out(catalog)
@@ -248,10 +241,6 @@ fn show(
         {
             session.ui.note(&line);
         }
-        session.ui.hint(
-            "`idemctl help doctor` explains the words on this page, and docs/doctor.md describes each \
-             check",
-        );
     }
     Ok(())
 }

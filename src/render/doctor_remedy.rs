@@ -1,7 +1,5 @@
 //! The advice of `doctor`, with command lines that name the servers they are for.
 
-use std::borrow::Cow;
-
 use super::invocation::{self, Invocation};
 use crate::domain::doctor::{NodeFacts, Statement};
 
@@ -20,76 +18,44 @@ impl DoctorRemedies<'_> {
     /// The advice for a statement; `None` if there is nothing to do.
     pub(crate) fn of(&self, statement: &Statement) -> Option<String> {
         let remedy = statement.remedy()?;
-        let text = self.invocation.complete(&remedy);
-        if !text.contains(SETTING) {
-            return Some(text.into_owned());
-        }
-        Some(self.with_servers(text, &self.concerned(statement)))
-    }
-
-    /// The servers that the statement names; all servers if it names none.
-    fn concerned(&self, statement: &Statement) -> Vec<&NodeFacts> {
+        let text = self.invocation.complete(&remedy).into_owned();
         let named = &statement.judgement.nodes;
-        let mut concerned = Vec::new();
-        for node in self.nodes {
-            if named.is_empty() || named.contains(&node.name) {
-                concerned.push(node);
-            }
+        let is_concerned = |node: &&NodeFacts| named.is_empty() || named.contains(&node.name);
+        let nodes: Vec<_> = self.nodes.iter().filter(is_concerned).collect();
+        match &nodes[..] {
+            [first, ..] if text.contains(SETTING) => Some(with_servers(&text, first, &nodes)),
+            _ => Some(text),
         }
-        concerned
     }
+}
 
-    /// Names the servers in advice to change a setting.
-    fn with_servers(&self, text: Cow<'_, str>, nodes: &[&NodeFacts]) -> String {
-        let [first, others @ ..] = nodes else { return text.into_owned() };
-        // No user may send it, so a command line would be of no use.
-        if nodes.iter().all(|node| node.lacks_config()) {
-            let settings = text.replace(SETTING, "`");
-            return format!(
-                "{settings} This server does not answer CONFIG, so this is a setting in the console \
-                 of the provider."
-            );
-        }
-        let mut whole = text.replace(SETTING, &format!("`{} CONFIG SET ", redis_cli(first)));
-        if first.needs_login {
-            whole.push_str(" USER is a user who may send CONFIG SET.");
-        }
-        if nodes.iter().any(|node| node.refuses_config()) {
-            whole.push_str(
-                " On a managed service, this is a setting in the console of the provider.",
-            );
-        }
-        if !others.is_empty() {
-            let mut names = Vec::with_capacity(nodes.len());
-            for node in nodes {
-                names.push(node.name.split('/').next().unwrap_or_default());
-            }
-            let names = names.join(", ");
-            whole.push_str(&format!(" Do this on each of these servers: {names}."));
-        }
-        let mut replicas = Vec::new();
-        for node in nodes {
-            replicas.extend(node.replica_addresses());
-        }
-        if !replicas.is_empty() {
-            let names = replicas.join(", ");
-            whole.push_str(&format!(
-                " Do it on the replicas, too, because each server has its own settings: {names}."
-            ));
-        }
-        whole
+/// Names the servers, and their replicas, in advice to change a setting.
+fn with_servers(text: &str, first: &NodeFacts, nodes: &[&NodeFacts]) -> String {
+    if nodes.iter().any(|node| node.refuses_config()) {
+        let settings = text.replace(SETTING, "`");
+        return format!(
+            "{settings} This user may not send CONFIG. On a managed service, this is a setting in \
+             the console of the provider."
+        );
     }
+    let mut whole = text.replace(SETTING, &format!("`{} CONFIG SET ", redis_cli(first)));
+    let mut servers = Vec::new();
+    for node in nodes {
+        servers.push(node.name.split('/').next().unwrap_or_default().to_owned());
+        servers.extend(node.replica_addresses());
+    }
+    if servers.len() > 1 {
+        whole.push_str(&format!(" Do this on each of these servers: {}.", servers.join(", ")));
+    }
+    whole
 }
 
 /// `redis-cli -h HOST -p PORT`, without a password.
 fn redis_cli(node: &NodeFacts) -> String {
-    let mut line = "redis-cli".to_owned();
-    for word in &node.cli_options {
-        line.push(' ');
-        line.push_str(&invocation::word(word));
-    }
+    let mut words = vec!["redis-cli".to_owned()];
+    words.extend(node.cli_options.iter().map(|word| invocation::word(word)));
     if node.needs_login {
-        line.push_str(" --user USER --askpass");
+        words.push("--user USER --askpass".to_owned());
     }
-    line
+    words.join(" ")
 }

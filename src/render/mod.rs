@@ -13,7 +13,6 @@ pub mod detected;
 pub mod difference;
 pub(crate) mod doctor;
 pub(crate) mod doctor_remedy;
-pub(crate) mod doctor_verdict;
 pub mod document;
 pub(crate) mod duplicates;
 pub mod escape;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::value::{Date, Datetime};
 
-use super::registry::CHECKS;
+use super::checks::registry::CHECKS;
 use super::statement::{Acceptance, Statement};
 
 /// The file of `--accept`.

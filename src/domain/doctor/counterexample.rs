@@ -1,7 +1,9 @@
 //! Histories in which a client is harmed, by a fault of the deployment or by the schema itself.
 
+use serde::Serialize;
+
 /// The shortest history that violates an invariant of one schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Counterexample {
     pub(crate) schema: String,
     /// The name of the invariant.

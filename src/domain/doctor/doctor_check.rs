@@ -2,8 +2,9 @@
 
 use strum::IntoStaticStr;
 
-use super::facts::DeploymentFacts;
-use super::judgement::CheckJudgement;
+use super::facts::{DeploymentFacts, NodeFacts};
+use super::judgement::{CheckJudgement, Judgements};
+use super::refusal::FactResult;
 use crate::domain::as_str::as_str;
 
 /// The part of a deployment that a check is about.
@@ -49,6 +50,14 @@ pub(crate) struct DoctorCheck {
     pub(crate) consequence: &'static str,
     /// What to do, unless a judgement says it more exactly.
     pub(crate) remedy: &'static str,
-    /// Judges the facts; empty if the check does not apply to this deployment.
-    pub(crate) judge: fn(&DeploymentFacts) -> Vec<CheckJudgement>,
+    pub(super) judge: CheckJudge,
+}
+
+/// How a check judges the facts. A fact that is missing ends it, and is then unknown.
+#[derive(Debug)]
+pub(super) enum CheckJudge {
+    /// Each server by itself.
+    EachNode(fn(&NodeFacts, &DeploymentFacts) -> FactResult<CheckJudgement>),
+    /// The deployment; empty if the check does not apply to it.
+    Whole(fn(&DeploymentFacts) -> Judgements),
 }

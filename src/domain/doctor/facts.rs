@@ -8,7 +8,7 @@ use super::counterexample::FaultOutcome;
 use super::info::{InfoFields, part_of};
 use super::lock_count::LockCount;
 use super::lock_watch::WatchedLock;
-use super::refusal::{FactResult, RefusedFact, missing};
+use super::refusal::{FactResult, missing};
 use super::sample::RecordSample;
 use crate::domain::schema::Schema;
 
@@ -123,15 +123,36 @@ impl DeniedCommand {
 }
 
 impl DeploymentFacts {
-    /// Why no schema is known to be in use; `None` if some is.
-    pub(super) fn unseen_schemas(&self) -> Option<RefusedFact> {
+    pub(super) fn sample(&self) -> FactResult<&RecordSample> {
+        self.sample.as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn locks(&self) -> FactResult<&LockCount> {
+        self.locks.as_ref().map_err(Clone::clone)
+    }
+
+    pub(super) fn observed(&self) -> FactResult<Option<&ObservedRun>> {
+        let observed = self.observed.as_ref();
+        observed.map(|observed| observed.as_ref().map_err(Clone::clone)).transpose()
+    }
+
+    /// The names of the schemas in use for which this holds.
+    pub(super) fn schemas_that(&self, is_one: impl Fn(&Schema) -> bool) -> Vec<String> {
+        let of_them = self.schemas.iter().filter(|schema| is_one(schema));
+        of_them.map(|schema| schema.name.clone()).collect()
+    }
+
+    /// Passes if some schema is known to be in use.
+    ///
+    /// # Errors
+    /// Why none is.
+    pub(super) fn check_schemas(&self) -> FactResult<()> {
         if !self.schemas.is_empty() {
-            return None;
+            return Ok(());
         }
-        match &self.sample {
-            Ok(sample) => Some(sample.unread_because().unwrap_or_else(|| sample.without_schema())),
-            Err(refusal) => Some(refusal.clone()),
-        }
+        let sample = self.sample()?;
+        sample.check_read()?;
+        Err(sample.without_schema())
     }
 }
 
@@ -141,10 +162,7 @@ impl NodeFacts {
     /// # Errors
     /// The server refused INFO, or the field is missing or empty, as on some managed services.
     pub(crate) fn info(&self, field: &str) -> FactResult<&str> {
-        match &self.info {
-            Ok(info) => info.field(field),
-            Err(refusal) => Err(refusal.clone()),
-        }
+        self.info.as_ref().map_err(Clone::clone)?.field(field)
     }
 
     /// A number of INFO.
@@ -152,11 +170,7 @@ impl NodeFacts {
     /// # Errors
     /// The errors of [`NodeFacts::info`], or the field is not a number.
     pub(crate) fn number(&self, field: &str) -> FactResult<u64> {
-        let text = self.info(field)?;
-        match text.parse() {
-            Ok(number) => Ok(number),
-            Err(_) => Err(unusable(field, text)),
-        }
+        self.info(field)?.parse().map_err(|_| missing("INFO", field))
     }
 
     /// A parameter of CONFIG GET.
@@ -165,29 +179,14 @@ impl NodeFacts {
     /// The server refused it, or does not know the parameter.
     pub(crate) fn config(&self, parameter: &str) -> FactResult<&str> {
         match self.config.get(parameter) {
-            Some(Ok(value)) => Ok(value),
-            Some(Err(refusal)) => Err(refusal.clone()),
-            None => Err(RefusedFact {
-                command: format!("CONFIG GET {parameter}"),
-                rule: None,
-                why: "it was not asked".to_owned(),
-                instead: None,
-            }),
+            Some(value) => value.as_deref().map_err(Clone::clone),
+            None => Err(missing("CONFIG GET", parameter)),
         }
     }
 
     /// True if the server answers no CONFIG GET of this user.
     pub(crate) fn refuses_config(&self) -> bool {
         !self.config.is_empty() && self.config.values().all(Result::is_err)
-    }
-
-    /// True if it answers no CONFIG GET, and no ACL rule would help: managed services do not have
-    /// the command.
-    pub(crate) fn lacks_config(&self) -> bool {
-        let has_rule = |value: &FactResult<String>| {
-            value.as_ref().is_err_and(|refusal| refusal.rule.is_some())
-        };
-        self.refuses_config() && !self.config.values().any(has_rule)
     }
 
     /// `HOST:PORT` of each replica that INFO names.
@@ -218,13 +217,7 @@ impl SentinelFacts {
     /// The Sentinel refused the command, or the field is missing.
     pub(crate) fn number(&self, field: &str) -> FactResult<u64> {
         let fields = self.master.as_ref().map_err(Clone::clone)?;
-        let Some(text) = fields.get(field) else {
-            return Err(missing("SENTINEL MASTER", field));
-        };
-        text.parse().map_err(|_| missing("SENTINEL MASTER", field))
+        let number = fields.get(field).and_then(|text| text.parse().ok());
+        number.ok_or_else(|| missing("SENTINEL MASTER", field))
     }
-}
-
-fn unusable(field: &str, text: &str) -> RefusedFact {
-    RefusedFact::unusable("INFO", format!("{field} is `{text}`, which is not a number"))
 }

@@ -67,12 +67,13 @@ impl ModelledFault {
 
     /// Once this fault, and no other one. A lock without a TTL harms only if its worker dies.
     pub(crate) fn budget(self) -> FaultBudget {
-        let mut budget = FaultBudget::default();
-        let crash = if self == Self::LostTtl { Some(Fault::Crash) } else { None };
-        for fault in [Some(self.fault()), crash].into_iter().flatten() {
-            budget = budget.with(fault, FaultBudget::ANY).unwrap_or(budget);
+        let mut faults = vec![self.fault()];
+        if self == Self::LostTtl {
+            faults.push(Fault::Crash);
         }
-        budget
+        faults.into_iter().fold(FaultBudget::default(), |budget, fault| {
+            budget.with(fault, FaultBudget::ANY).unwrap_or(budget)
+        })
     }
 
     /// True if the fault has already happened to a record, so that the finding stays without a
@@ -148,10 +149,9 @@ impl CheckJudgement {
 
     /// The fact is unknown, because this command got no answer.
     pub(crate) fn unknown(refusal: RefusedFact) -> Self {
-        let fact = match (&refusal.rule, &refusal.instead) {
-            (_, Some(_)) => refusal.why.clone(),
-            (Some(_), None) => format!("{} was refused: {}", refusal.command, refusal.why),
-            (None, None) => format!("{} did not answer: {}", refusal.command, refusal.why),
+        let fact = match &refusal.instead {
+            Some(_) => refusal.why.clone(),
+            None => format!("no answer to {}: {}", refusal.command, refusal.why),
         };
         Self {
             evidence: FactEvidence::Unknown,
@@ -191,6 +191,9 @@ impl CheckJudgement {
     }
 }
 
+/// What a check says of a deployment, or why it is unknown.
+pub(super) type Judgements = FactResult<Vec<CheckJudgement>>;
+
 /// Judges each server. Servers of which the check says the same share one judgement.
 pub(super) fn of_each_node(
     facts: &DeploymentFacts,
@@ -199,17 +202,14 @@ pub(super) fn of_each_node(
     let mut judgements: Vec<CheckJudgement> = Vec::new();
     for node in &facts.nodes {
         let judgement = judge(node).unwrap_or_else(CheckJudgement::unknown);
-        let mut is_known = false;
-        for known in &mut judgements {
-            let same = CheckJudgement { nodes: known.nodes.clone(), ..judgement.clone() };
-            if *known == same {
-                known.nodes.push(node.name.clone());
-                is_known = true;
-                break;
+        let is_same = |known: &&mut CheckJudgement| {
+            **known == CheckJudgement { nodes: known.nodes.clone(), ..judgement.clone() }
+        };
+        match judgements.iter_mut().find(is_same) {
+            Some(known) => known.nodes.push(node.name.clone()),
+            None => {
+                judgements.push(CheckJudgement { nodes: vec![node.name.clone()], ..judgement });
             }
-        }
-        if !is_known {
-            judgements.push(CheckJudgement { nodes: vec![node.name.clone()], ..judgement });
         }
     }
     judgements

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::refusal::RefusedFact;
+use super::refusal::{FactResult, RefusedFact};
 use crate::domain::change::orphan;
 use crate::domain::covered::Covered;
 use crate::domain::diagnosis::FindingCode;
@@ -74,21 +74,20 @@ impl LockCount {
         }
     }
 
-    /// Why there may be more locks without expiry, or with `with_long` more locks with a long TTL;
-    /// `None` if everything was read.
-    pub(super) fn gap(&self, with_long: bool) -> Option<RefusedFact> {
+    /// Passes if all locks without expiry are counted, or `with_long` also those with a long TTL.
+    ///
+    /// # Errors
+    /// Why there may be more.
+    pub(super) fn check_all(&self, with_long: bool) -> FactResult<()> {
         let why = match self.covered.unread() {
             Some(unread) => format!("not read: {unread}"),
             None if with_long && self.unread_long > 0 => {
                 format!("{} values may be locks, and were not read", self.unread_long)
             }
             None if self.covered.read == 0 => "there is no key of a known schema".to_owned(),
-            None => return None,
+            None => return Ok(()),
         };
-        Some(RefusedFact::unknown(
-            "the expiries of all keys",
-            why,
-            "Count them with `idemctl check`.",
-        ))
+        let instead = "Count them with `idemctl check`.";
+        Err(RefusedFact::unknown("the expiries of all keys", why, instead))
     }
 }

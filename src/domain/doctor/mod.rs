@@ -11,7 +11,6 @@ mod judgement;
 mod lock_count;
 mod lock_watch;
 mod refusal;
-mod registry;
 mod sample;
 pub(crate) mod sent_commands;
 mod statement;
@@ -19,6 +18,7 @@ mod statement;
 mod tests;
 
 pub(crate) use self::acceptance::{accept, parse_acceptances};
+pub(crate) use self::checks::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
@@ -29,7 +29,6 @@ pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, ModelledFault};
 pub(crate) use self::lock_count::LockCount;
 pub(crate) use self::lock_watch::WatchedLock;
 pub(crate) use self::refusal::{FactResult, RefusedFact};
-pub(crate) use self::registry::{CHECKS, explores_schemas, judge};
 pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
-pub(crate) use self::statement::{Acceptance, Statement, covered, keep_alarms};
+pub(crate) use self::statement::{Acceptance, Statement, UnexploredSchema, covered, keep_alarms};

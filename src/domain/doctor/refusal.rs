@@ -1,7 +1,9 @@
 //! Why a fact is unknown.
 
+use serde::Serialize;
+
 /// A command whose answer is missing: the server refused it, or the reply lacks a field.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct RefusedFact {
     /// The command with its arguments, e.g. `CONFIG GET appendfsync`.
     pub(crate) command: String,
@@ -12,6 +14,7 @@ pub(crate) struct RefusedFact {
     pub(crate) why: String,
     /// What to do instead of allowing the command, as a sentence; `None` if only the operator of the
     /// server can do something.
+    #[serde(skip)]
     pub(crate) instead: Option<String>,
 }
 
@@ -36,5 +39,5 @@ impl RefusedFact {
 
 /// The reply to this command lacks a field.
 pub(super) fn missing(command: &str, field: &str) -> RefusedFact {
-    RefusedFact::unusable(command, format!("the reply has no value for {field}"))
+    RefusedFact::unusable(command, format!("the reply has no usable value for {field}"))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::client_keys::ClientKeys;
-use super::refusal::RefusedFact;
+use super::refusal::{FactResult, RefusedFact};
 use crate::domain::record::Record;
 use crate::domain::record::age::{TTL_TOLERANCE_MS, millis};
 use crate::domain::schema::{Schema, TtlOf};
@@ -52,34 +52,31 @@ pub(crate) struct SampledResult {
 }
 
 impl RecordSample {
-    /// Why the sample does not show that all is well; `None` if every record in it was read.
-    pub(super) fn unread_because(&self) -> Option<RefusedFact> {
-        if self.unread == 0 {
-            return self.unseen_because();
+    /// Passes if every record in the sample was read, and some belong to a known schema.
+    ///
+    /// # Errors
+    /// Why the sample does not show that all is well.
+    pub(super) fn check_read(&self) -> FactResult<()> {
+        if self.unread > 0 {
+            let why = format!("{} of the records in it could not be read", self.unread);
+            return Err(RefusedFact {
+                rule: Some("~PATTERN, with a pattern that matches the Redis keys".to_owned()),
+                ..RefusedFact::unusable("reading the sample", why)
+            });
         }
-        Some(RefusedFact {
-            command: "reading the sample".to_owned(),
-            rule: Some("~PATTERN, with a pattern that matches the Redis keys".to_owned()),
-            why: format!("{} of the records in it could not be read", self.unread),
-            instead: None,
-        })
-    }
-
-    /// Why the sample has not the records that matter; `None` if it has some of all schemas.
-    fn unseen_because(&self) -> Option<RefusedFact> {
-        let is_unseen = self.schemas.is_empty() && self.keys > 0;
-        if is_unseen { Some(self.without_schema()) } else { None }
+        if self.schemas.is_empty() && self.keys > 0 {
+            return Err(self.without_schema());
+        }
+        Ok(())
     }
 
     /// Why nothing is known of schemas: no sampled key belongs to one.
     pub(super) fn without_schema(&self) -> RefusedFact {
-        let more = if self.is_all { "" } else { ", and there are more" };
         let keys = self.keys;
         RefusedFact::unknown(
             "the sample",
-            format!("none of {keys} sampled Redis keys belongs to a known schema{more}"),
-            "Name the schemas of your services with --schema, and their database. If their keys \
-                 are rare among others, `idemctl stats` reads all of them.",
+            format!("none of {keys} sampled Redis keys belongs to a known schema"),
+            "Name the schemas of your services with --schema, and their database.",
         )
     }
 
@@ -101,17 +98,11 @@ impl RecordSample {
 
     pub(super) fn of_schema(&mut self, schema: &Arc<Schema>) -> &mut SchemaSample {
         let position = self.schemas.iter().position(|of| of.schema.name == schema.name);
-        let index = match position {
-            Some(index) => index,
-            None => {
-                self.schemas.push(SchemaSample {
-                    schema: Arc::clone(schema),
-                    keys: ClientKeys::default(),
-                    results: Vec::new(),
-                });
-                self.schemas.len() - 1
-            }
-        };
+        let index = position.unwrap_or_else(|| {
+            let (schema, keys) = (Arc::clone(schema), ClientKeys::default());
+            self.schemas.push(SchemaSample { schema, keys, results: Vec::new() });
+            self.schemas.len() - 1
+        });
         &mut self.schemas[index]
     }
 }

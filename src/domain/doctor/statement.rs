@@ -1,8 +1,11 @@
 //! One line of the page: a judgement with its check, its history, and its acceptance.
 
+use serde::Serialize;
+
 use super::counterexample::{Counterexample, FaultOutcome};
 use super::doctor_check::DoctorCheck;
 use super::judgement::{CheckJudgement, CheckSeverity, ModelledFault};
+use super::refusal::RefusedFact;
 use crate::domain::covered::Covered;
 
 /// A judgement of a check, completed by what `explore` found and what the operator accepted.
@@ -14,14 +17,22 @@ pub(crate) struct Statement {
     pub(crate) counterexamples: Vec<Counterexample>,
     /// The schemas in which `explore` finds no violation by the fault.
     pub(crate) unharmed: Vec<String>,
-    /// The schemas of which `explore` shows nothing, with the reason.
-    pub(crate) unexplored: Vec<(String, String)>,
+    /// The schemas of which `explore` shows nothing.
+    pub(crate) unexplored: Vec<UnexploredSchema>,
     pub(crate) accepted: Option<Acceptance>,
 }
 
+/// A schema that could not be explored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct UnexploredSchema {
+    pub(crate) schema: String,
+    pub(crate) why: String,
+}
+
 /// A finding that an operator accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Acceptance {
+    #[serde(skip)]
     pub(super) code: String,
     pub(crate) reason: String,
     /// The first day on which it is reported again, e.g. `2027-02-26`.
@@ -44,13 +55,11 @@ impl Statement {
 
     /// What can happen; `None` if there is nothing to fear, or nothing is known.
     pub(crate) fn consequence(&self) -> Option<&str> {
-        if !self.has_advice() {
-            return None;
-        }
-        Some(self.judgement.consequence.as_deref().unwrap_or(self.check.consequence))
+        let consequence = self.judgement.consequence.as_deref().unwrap_or(self.check.consequence);
+        self.has_advice().then_some(consequence)
     }
 
-    /// What to do; `None` if there is nothing to do. A command line names the schema that it
+    /// What to do; `None` if there is nothing to do. A command line names the schemas that it
     /// concerns.
     pub(crate) fn remedy(&self) -> Option<String> {
         let advice = self.advice()?;
@@ -58,29 +67,24 @@ impl Statement {
             [] => advice,
             [schema] => advice.replace("SCHEMA", schema),
             several => {
-                let option = format!("--schema {}", several.join(","));
-                advice.replace("--schema SCHEMA", &option)
+                advice.replace("--schema SCHEMA", &format!("--schema {}", several.join(",")))
             }
         })
     }
 
     fn advice(&self) -> Option<String> {
-        if let Some(refusal) = &self.judgement.refusal {
-            let code = self.check.code;
-            return Some(match (&refusal.rule, &refusal.instead) {
+        let code = self.check.code;
+        if let Some(RefusedFact { rule, instead, .. }) = &self.judgement.refusal {
+            return Some(match (rule, instead) {
                 (_, Some(instead)) => instead.clone(),
                 (Some(rule), None) => {
                     format!("Allow it with the ACL rule {rule}, or pass --skip {code}.")
                 }
-                (None, None) => format!(
-                    "No ACL rule allows it. Ask the operator of the server, and pass --skip {code}."
-                ),
+                (None, None) => format!("No ACL rule allows it. Pass --skip {code}."),
             });
         }
-        if !self.has_advice() {
-            return None;
-        }
-        Some(self.judgement.remedy.as_deref().unwrap_or(self.check.remedy).to_owned())
+        let remedy = self.judgement.remedy.as_deref().unwrap_or(self.check.remedy);
+        self.has_advice().then(|| remedy.to_owned())
     }
 
     fn has_advice(&self) -> bool {
@@ -110,7 +114,8 @@ impl Statement {
                 }
                 FaultOutcome::Holds => self.unharmed.push(schema.clone()),
                 FaultOutcome::Unexplorable(why) | FaultOutcome::Unknown(why) => {
-                    self.unexplored.push((schema.clone(), why.clone()));
+                    let (schema, why) = (schema.clone(), why.clone());
+                    self.unexplored.push(UnexploredSchema { schema, why });
                 }
             }
         }
@@ -140,12 +145,8 @@ pub(crate) fn covered<'a>(statements: impl IntoIterator<Item = &'a Statement>) -
 /// Leaves out what a check does not know, if it has an alarm all the same: on a cluster, one node
 /// may have it, and another one not answer.
 pub(crate) fn keep_alarms(statements: &mut Vec<Statement>) {
-    let mut alarms = Vec::new();
-    for statement in &*statements {
-        if statement.is_alarm() {
-            alarms.push(statement.check.code);
-        }
-    }
+    let alarms = statements.iter().filter(|statement| statement.is_alarm());
+    let alarms: Vec<_> = alarms.map(|statement| statement.check.code).collect();
     statements.retain(|statement| {
         statement.judgement.severity != CheckSeverity::Unknown
             || !alarms.contains(&statement.check.code)
