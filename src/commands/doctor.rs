@@ -127,12 +127,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let catalog = session.catalog(&args.schemas)?;
     let client = session.connect().await?;
-    let mut need = SampleNeed::Nothing;
-    for check in &CHECKS {
-        if args.is_chosen(check) {
-            need = need.max(check.needs);
-        }
-    }
+    let chosen = CHECKS.iter().filter(|check| args.is_chosen(check));
+    let need = chosen.map(|check| check.needs).max().unwrap_or(SampleNeed::Nothing);
     let is_sampled =
         need >= SampleNeed::Records || need == SampleNeed::Schemas && !catalog.names_schemas();
     let sample = if is_sampled {
@@ -181,7 +177,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     statements.sort_by_key(|statement| statement.judgement.severity);
     show(session, args.output, &statements, &catalog, &facts)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
-        record_sample::say_unseen(session, &facts.sample);
+        session
+            .ui
+            .hint("no schema is known to be in use; name those of your services with --schema");
     }
     Ok(exit::judged(statements.iter().any(Statement::is_alarm), &doctor::covered(&statements)))
 }
@@ -218,10 +216,8 @@ fn show(
         words.extend(["--replay", &found.token]);
         invocation.command_line(words)
     };
-    let mut values = Vec::with_capacity(statements.len());
-    for statement in statements {
-        values.push(render::statement(statement, &replay, remedies));
-    }
+    let values = statements.iter().map(|known| render::statement(known, &replay, remedies));
+    let values: Vec<_> = values.collect();
     session.show(output, "checks", &values, |view| {
         render::page(statements, &place, &replay, remedies, view)
     })?;

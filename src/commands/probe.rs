@@ -26,7 +26,7 @@ use self::step_runner::{MadeCheck, StepRunner};
 use crate::domain::covered::Covered;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
-    ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, Steps, TemplateError,
+    ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, Steps,
 };
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
@@ -183,11 +183,9 @@ fn print_removal(session: &mut Session, removal: &Removal) {
     let backup = escape::text(backup.unwrap_or_default().as_bytes());
     let records = counted(removal.removed as u64, "record");
     session.ui.status(&format!("{records} of this probe removed from Redis{backup}"));
-    let kept = removal.kept.len();
-    if let Some((key, why)) = removal.kept.iter().next() {
+    for (key, why) in &removal.kept {
         let why = escape::text(why.as_bytes());
-        let kept = counted(kept as u64, "record");
-        session.ui.warning(&format!("{kept} may still be in Redis. The first is {key}: {why}"));
+        session.ui.warning(&format!("the record of {key} may still be in Redis: {why}"));
     }
     if let Some(first) = removal.not_found.first() {
         let keys = counted(removal.not_found.len() as u64, "key");
@@ -247,10 +245,9 @@ fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
         keys: Cell::new(0),
     };
     // A key without a place is an error of the command line, not of one check.
-    let request = task.template.with_key("key").map_err(|why| match why {
-        TemplateError::Url(_) => CommandError::usage(why.to_string()),
-        _ => CommandError::usage(why.to_string())
-            .hint("--key-header, --key-field and --key-parameter say where the key belongs"),
+    let request = task.template.with_key("key").map_err(|why| {
+        CommandError::usage(why)
+            .hint("--key-header, --key-field and --key-parameter say where the key belongs")
     })?;
     request::check(&request)?;
     if let Some(path) = &task.other_path {

@@ -4,77 +4,29 @@
 //! A service acts on a request when its header section is complete, and many take their lock before
 //! they read the body. A gate in the body would let such a service see the requests one by one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::sync::Arc;
 
-/// A gate for a number of connections.
-#[derive(Debug)]
-pub(crate) struct Gate(Mutex<GateState>);
+use tokio::sync::watch;
 
-#[derive(Debug)]
-struct GateState {
-    /// How many connections have not arrived yet.
-    missing: usize,
-    waiting: Vec<Waker>,
-}
+/// The place of one connection at a gate. Its first poll is the arrival of the connection, and it is
+/// ready when all have arrived. A place that is dropped does not hold back the others.
+pub(super) type GatePlace = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-impl Gate {
-    /// A gate that opens when this many connections have arrived or left.
-    pub(crate) fn new(connections: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(GateState { missing: connections, waiting: Vec::new() })))
+/// The places at a gate for this many connections.
+pub(super) fn places(connections: usize) -> Vec<GatePlace> {
+    // The gate is closed as long as it has receivers, one for each place that has not arrived.
+    let (gate, _) = watch::channel(());
+    let gate = Arc::new(gate);
+    let mut places: Vec<GatePlace> = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        let (gate, arrival) = (Arc::clone(&gate), gate.subscribe());
+        places.push(Box::pin(async move {
+            drop(arrival);
+            gate.closed().await;
+        }));
     }
-
-    /// One place at the gate. The gate waits until each place has arrived or is dropped.
-    pub(crate) fn place(self: &Arc<Self>) -> GatePlace {
-        GatePlace { gate: Arc::clone(self), has_arrived: false }
-    }
-
-    fn state(&self) -> MutexGuard<'_, GateState> {
-        // A panic elsewhere leaves the numbers as they were.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn arrive(&self) {
-        let mut state = self.state();
-        state.missing = state.missing.saturating_sub(1);
-        if state.missing == 0 {
-            for waker in state.waiting.drain(..) {
-                waker.wake();
-            }
-        }
-    }
-}
-
-/// The place of one connection at a gate.
-#[derive(Debug)]
-pub(crate) struct GatePlace {
-    gate: Arc<Gate>,
-    has_arrived: bool,
-}
-
-impl GatePlace {
-    /// Ready when all connections have arrived. The first call is the arrival of this one.
-    pub(super) fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if !self.has_arrived {
-            self.has_arrived = true;
-            self.gate.arrive();
-        }
-        let mut state = self.gate.state();
-        if state.missing == 0 {
-            return Poll::Ready(());
-        }
-        state.waiting.push(context.waker().clone());
-        Poll::Pending
-    }
-}
-
-impl Drop for GatePlace {
-    fn drop(&mut self) {
-        // A connection that failed must not hold back the others.
-        if !self.has_arrived {
-            self.gate.arrive();
-        }
-    }
+    places
 }
 
 /// Finds the last byte of a header section in what is written.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
+use futures_util::future::join_all;
 use hyper::Request;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1;
@@ -21,7 +22,7 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use url::Url;
 
-use super::gate::{Gate, GatePlace, HeaderEnd};
+use super::gate::{GatePlace, HeaderEnd, places};
 use super::io::{ByteStream, GatedStream, SentTime};
 use crate::domain::probe::{ProbeAnswer, ProbeBody, ProbeExchange, ProbeOutcome, ProbeRequest};
 use crate::store::Tls;
@@ -73,26 +74,22 @@ impl HttpClient {
 
     /// Sends one request and reads its answer.
     pub(crate) async fn send(&self, request: &ProbeRequest) -> ProbeExchange {
-        self.send_through(request, Gate::new(1).place()).await
+        self.send_through(request, places(1).remove(0)).await
     }
 
     /// Sends all requests at the same time.
     pub(crate) async fn send_together(&self, requests: &[ProbeRequest]) -> Vec<ProbeExchange> {
-        let gate = Gate::new(requests.len());
-        let mut sending = Vec::with_capacity(requests.len());
-        for request in requests {
-            sending.push(self.send_through(request, gate.place()));
-        }
-        futures_util::future::join_all(sending).await
+        let sending = requests.iter().zip(places(requests.len()));
+        join_all(sending.map(|(request, place)| self.send_through(request, place))).await
     }
 
     /// Sends a request, and closes the connection after this time without reading.
     pub(crate) async fn abandon(&self, request: &ProbeRequest, after: Duration) -> ProbeExchange {
-        let sent = Arc::new(SentTime::default());
+        let sent = Arc::new(SentTime::new(None));
         let answered = Cell::new(None);
         let ended = tokio::select! {
-            ended = self.exchange(request, Gate::new(1).place(), &sent, Some(&answered)) => ended.err(),
-            () = async { sent.wait().await; sleep(after).await } => None,
+            ended = self.exchange(request, places(1).remove(0), &sent, Some(&answered)) => ended.err(),
+            () = async { wait_until_sent(&sent).await; sleep(after).await } => None,
         };
         let outcome = match ended {
             Some(why) => ProbeOutcome::Unanswered(why),
@@ -100,7 +97,7 @@ impl HttpClient {
         };
         ProbeExchange {
             request: request.clone(),
-            sent_us: sent.get().map(|at| self.micros(at)),
+            sent_us: sent.borrow().map(|at| self.micros(at)),
             answered_us: answered.get().map(|at| self.micros(at)),
             ended_us: Some(self.micros(Instant::now())),
             outcome,
@@ -108,25 +105,24 @@ impl HttpClient {
     }
 
     async fn send_through(&self, request: &ProbeRequest, place: GatePlace) -> ProbeExchange {
-        let sent = Arc::new(SentTime::default());
-        let answered = self.exchange(request, place, &sent, None).await;
-        let sent_us = sent.get().map(|at| self.micros(at));
-        match answered {
-            Ok((answer, answered, ended)) => ProbeExchange {
-                request: request.clone(),
-                sent_us,
-                answered_us: Some(self.micros(answered)),
-                ended_us: Some(self.micros(ended)),
-                outcome: ProbeOutcome::Answered(answer),
-            },
-            Err(why) => ProbeExchange {
-                request: request.clone(),
-                sent_us,
-                answered_us: None,
-                ended_us: None,
-                outcome: ProbeOutcome::Unanswered(why),
-            },
-        }
+        let sent = Arc::new(SentTime::new(None));
+        let exchanged = self.exchange(request, place, &sent, None).await;
+        let mut exchange = ProbeExchange {
+            request: request.clone(),
+            sent_us: sent.borrow().map(|at| self.micros(at)),
+            answered_us: None,
+            ended_us: None,
+            outcome: ProbeOutcome::Abandoned,
+        };
+        exchange.outcome = match exchanged {
+            Ok((answer, answered, ended)) => {
+                exchange.answered_us = Some(self.micros(answered));
+                exchange.ended_us = Some(self.micros(ended));
+                ProbeOutcome::Answered(answer)
+            }
+            Err(why) => ProbeOutcome::Unanswered(why),
+        };
+        exchange
     }
 
     fn micros(&self, at: Instant) -> u64 {
@@ -214,7 +210,8 @@ impl HttpClient {
         let shown_limit = humantime::format_duration(limit);
         let expired = async {
             // The other connections may need their whole time to connect.
-            let sending = timeout(limit + self.options.connect_timeout, sent.wait()).await;
+            let sending =
+                timeout(limit + self.options.connect_timeout, wait_until_sent(sent)).await;
             if sending.is_err() {
                 return format!("the request could not be sent within {shown_limit}");
             }
@@ -228,7 +225,7 @@ impl HttpClient {
             why = expired => return Err(why),
             exchanged = exchanged => exchanged?,
         };
-        let sent_at = sent.get().unwrap_or(answered);
+        let sent_at = sent.borrow().unwrap_or(answered);
         let took = ended.saturating_duration_since(sent_at);
         if took > limit {
             let took = took.as_secs_f64();
@@ -255,6 +252,21 @@ impl HttpClient {
             .map_err(|error| format!("TLS: {error}"))?;
         Ok(Box::new(stream))
     }
+}
+
+/// Waits until the last byte of a header section was written.
+async fn wait_until_sent(sent: &SentTime) {
+    // The sender is this one, so it does not end.
+    let _ = sent.subscribe().wait_for(Option::is_some).await;
+}
+
+/// Refuses a request that is not one of HTTP.
+///
+/// # Errors
+/// Why it cannot be sent.
+pub(crate) fn check(request: &ProbeRequest) -> Result<(), String> {
+    let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
+    message(request, &url).map(drop)
 }
 
 fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, String> {

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use hyper::rt::{Read, ReadBufCursor, Write};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use super::gate::{GatePlace, HeaderEnd};
 
@@ -17,30 +17,8 @@ pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
-/// When the last byte of a header section was written.
-#[derive(Debug, Default)]
-pub(super) struct SentTime {
-    time: Mutex<Option<Instant>>,
-    is_sent: Notify,
-}
-
-impl SentTime {
-    pub(super) fn get(&self) -> Option<Instant> {
-        *self.time.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until the byte was written.
-    pub(super) async fn wait(&self) {
-        while self.get().is_none() {
-            self.is_sent.notified().await;
-        }
-    }
-
-    fn note(&self) {
-        *self.time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        self.is_sent.notify_one();
-    }
-}
+/// When the last byte of a header section was written; `None` before that.
+pub(super) type SentTime = watch::Sender<Option<Instant>>;
 
 /// A connection that holds back the last byte of its header section until the gate opens.
 pub(super) struct GatedStream {
@@ -69,10 +47,10 @@ impl Write for GatedStream {
         }
         // TLS may still hold what was written.
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
-        ready!(place.poll_open(context));
+        ready!(place.as_mut().poll(context));
         let written = ready!(Pin::new(&mut this.stream).poll_write(context, bytes))?;
         if written > 0 {
-            this.sent.note();
+            this.sent.send_replace(Some(Instant::now()));
             this.place = None;
         }
         Poll::Ready(Ok(written))

@@ -5,4 +5,4 @@ mod gate;
 mod http_client;
 mod io;
 
-pub(crate) use self::http_client::{HttpClient, HttpOptions};
+pub(crate) use self::http_client::{HttpClient, HttpOptions, check};

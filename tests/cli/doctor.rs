@@ -196,7 +196,7 @@ fn an_empty_database_is_unknown() {
     }
     let run = server.idemctl(&["doctor", "--only", "endless-locks"]).exits(3);
     run.shows("there is no key of a known schema").shows(" check`.");
-    assert!(!run.text().contains("found no problem"), "{}", run.all());
+    assert!(!run.text().contains("\nok "), "{}", run.all());
 }
 
 /// Rule: whether writes are accepted now is the first check, and a server that refuses them is no
@@ -393,8 +393,8 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
         server.idemctl(&["doctor", "--only", "persistence", "--accept", &file])
     };
     let silent = accept("9999-01-01").exits(0);
-    silent.shows("Accepted      until 9999-01-01 (a cache)").shows("1 accepted");
-    accept("2026-01-02").exits(1).shows("Accepted      no longer, since 2026-01-02");
+    silent.shows("Accepted      until 9999-01-01 (a cache)");
+    accept("2026-01-02").exits(1).shows("Accepted      until 2026-01-02 (a cache)");
     let missing = server.folder().join("nothing").display().to_string();
     server.idemctl(&["doctor", "--accept", &missing]).exits(2).says("--accept");
     accept("\"tomorrow\"").exits(2).says("--accept");
@@ -443,7 +443,7 @@ fn without_known_records_the_findings_have_no_history() {
     let server = Server::start_with(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
     server.put("unrelated", "x");
     let run = server.idemctl(&["doctor", "--only", "eviction-policy", "-o", "json"]).exits(1);
-    run.says("no record of a known schema").says("--schema");
+    run.says("no schema is known to be in use").says("--schema");
     assert!(checks(&run)[0]["replay"].is_null());
     let named = server.idemctl(&[
         "doctor",

@@ -91,7 +91,7 @@ fn a_key_without_a_record_is_named() {
     assert_eq!(records["removed"], 4, "{}", run.all());
     let key = key.strip_prefix("idem:").unwrap();
     assert_eq!(records["not_found"], json!([key]), "{}", run.all());
-    run.says("1 key that the service accepted has no record in Redis under this schema");
+    run.says("no record in Redis under this schema for 1 key");
     let faults = faults("probe.json", &[run.json()]);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }

@@ -90,7 +90,7 @@ fn each_change_is_logged_and_the_foreign_value_is_gone() {
         .collect();
     words.sort();
     words.dedup();
-    assert_eq!(words, ["expired", "removed", "replaced"], "{}", run.all());
+    assert_eq!(words, ["removed", "replaced"], "{}", run.all());
     assert_eq!(stage.server.keys(), [""; 0], "{}", run.all());
 }
 

@@ -29,12 +29,6 @@ fn key_in(sent: &[u8]) -> String {
     text[start..].split('\r').next().unwrap().to_owned()
 }
 
-/// True if a request is the script that shortens a TTL to 1 ms. Its last argument is the change.
-fn shortens(sent: &[u8]) -> bool {
-    let is_script = proxy::says(sent, "$4\r\nEVAL\r\n") || proxy::says(sent, "$7\r\nEVALSHA\r\n");
-    is_script && sent.ends_with(b"$2\r\n-1\r\n")
-}
-
 /// True if a request is the script that removes.
 fn removes(sent: &[u8]) -> bool {
     sent.ends_with(b"$6\r\nUNLINK\r\n")
@@ -161,26 +155,6 @@ fn a_fault_that_was_missed_is_made_again() {
     assert!(message.contains("kept the value"), "{message}");
 }
 
-/// A probe of a service whose result another client writes again for this time, in milliseconds, when
-/// idemctl has let it expire.
-fn with_result_back(value: Option<&'static str>, ttl_ms: &'static str) -> (Stage, Run) {
-    let stage = Stage::new("express", None);
-    let url = stage.server.url();
-    let socket = proxy::hooked_socket(&stage.server, move |sent| {
-        if !shortens(sent) {
-            return Hook::Pass;
-        }
-        let (url, key) = (url.clone(), key_in(sent));
-        let mut other = redis::Client::open(&*url).unwrap().get_connection().unwrap();
-        let stored: String = redis::cmd("GET").arg(&key).query(&mut other).unwrap();
-        Hook::Then(Box::new(move || {
-            send(&url, &["SET", &key, value.unwrap_or(&stored), "PX", ttl_ms]);
-        }))
-    });
-    let run = stage.through(&socket, &["--faults", "--only", "fault-result-expires"]).run();
-    (stage, run)
-}
-
 /// Rule: only the text of idemctl is removed.
 /// Revert: if any value in place of the text counts as it, the value of another client is lost.
 #[test]
@@ -213,33 +187,6 @@ fn a_value_that_replaces_the_text_stays_and_is_named() {
     let why = "its value is not one of the schema";
     let kept = json!([{ "key": keys[0].strip_prefix("idem:").unwrap(), "why": why }]);
     assert_eq!(run.json()["records"]["kept"], kept, "{}", run.all());
-}
-
-/// Rule: what a service does after an expiry is judged only after the expiry.
-/// Revert: if idemctl does not wait, the retry gets the result that is still stored.
-#[test]
-fn a_retry_waits_until_the_result_has_expired() {
-    let (_, run) = with_result_back(None, "700");
-    let (verdict, message) = &verdicts(&run)["fault-result-expires"];
-    assert_eq!(verdict, "reported", "{}", run.all());
-    assert!(message.contains("executed 2 times"), "{message}");
-}
-
-/// Rule: a fault that did not take effect is not reported as one.
-/// Revert: without the comparison of the value, or without the limit of the wait, the check says
-/// another reason, or waits as long as the value is there.
-#[test]
-fn a_result_that_does_not_expire_is_inconclusive() {
-    for (value, why) in [
-        (Some(RESULT), "the service changed it before it expired"),
-        (None, "its TTL was shortened, but it did not expire"),
-    ] {
-        let (stage, run) = with_result_back(value, "600000");
-        let (verdict, message) = &verdicts(&run)["fault-result-expires"];
-        assert_eq!(verdict, "inconclusive", "{}", run.all());
-        assert!(message.contains(why), "{message}");
-        assert_eq!(stage.server.keys(), [""; 0], "{}", run.all());
-    }
 }
 
 /// Rule: a record that is gone before its removal does not stay, and one that changes right before it

@@ -301,7 +301,7 @@ fn bad_requests_are_usage_errors() {
         (&["http://127.0.0.1/", "--as", "sesame"], "write a header as"),
         (&["http://127.0.0.1/", "--key-field", "/a", "-d", "x"], "the body is not JSON"),
         (&["http://127.0.0.1/", "--profile", "none"], "--profile: none"),
-        (&["http://127.0.0.1/", "-X", "A B"], "is not an HTTP method"),
+        (&["http://127.0.0.1/", "-X", "A B"], "invalid HTTP method"),
         (&["http://127.0.0.1/", "--schema", "express"], "not the server"),
         (&["http://127.0.0.1/", "-p", "1"], "not the schema"),
         (&["http://127.0.0.1/", "--effects", "http://u:sesame@127.0.0.1/"], "--effects contains"),

@@ -36,7 +36,7 @@ fn an_answer_after_the_time_limit_is_no_answer() {
 fn a_lock_that_is_not_found_has_the_cause_that_was_seen() {
     for (stores, says) in [
         (true, "exists, but express does not recognise its value"),
-        (false, "no Redis key of this schema existed for this key while the handler ran. The"),
+        (false, "no Redis key of this schema existed for this key when idemctl looked"),
     ] {
         let server = Server::start();
         let redis = redis::Client::open(server.url()).unwrap();
@@ -57,7 +57,8 @@ fn a_lock_that_is_not_found_has_the_cause_that_was_seen() {
         let (_, message) = &verdicts(&run)["record-lock"];
         assert!(message.contains(says), "{message}");
         let (_, fault) = &verdicts(&run)["fault-lock-expires"];
-        let of_fault = if stores { says } else { "no Redis key of this schema exists" };
+        let unrecognised = "express does not recognise its value";
+        let of_fault = if stores { unrecognised } else { "no Redis key of this schema exists" };
         assert!(fault.contains(of_fault), "{fault}");
     }
 }
@@ -88,7 +89,7 @@ fn effects_without_a_number_say_what_there_is() {
     let words = ["-d", PAYMENT, "-o", "json", "--only", "concurrent-one-effect"];
     let effects = ["--effects", &service.url, "--effects-at", "/total"];
     let run = probe(&[&[service.url.as_str()], &words[..], &effects].concat());
-    let says = "nothing at /total. Its JSON is an object with the members count";
+    let says = "--effects returned 13 bytes, but no number at /total";
     assert!(run.all().contains(says), "{}", run.all());
 }
 
@@ -104,7 +105,7 @@ fn a_service_that_dies_leaves_what_was_found() {
     let junit = file.to_str().unwrap();
     let words = ["probe", &service.url, "-d", PAYMENT, "-o", "json", "--junit", junit];
     let run = home.run(&words).exits(5);
-    run.says("the service gave no answer any more, in 3 checks in a row (");
+    run.says("the service gave no answer any more, in checks in a row (");
     let found = verdicts(&run);
     assert_eq!(found.len(), 26);
     // The payments of a retry differ here.
@@ -115,19 +116,4 @@ fn a_service_that_dies_leaves_what_was_found() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("replay-at-once"));
     let page = home.run(&["probe", &service.url, "-d", PAYMENT]).exits(5);
     assert!(page.text().is_empty(), "the first request gets no answer: {}", page.all());
-}
-
-#[test]
-fn different_results_are_counted() {
-    let stage = Stage::new("express", Some(Variant::NoLock));
-    let run = stage.probe(&["--only", "concurrent-answers", "--rounds", "1"]).exits(1);
-    let (_, message) = &verdicts(&run)["concurrent-answers"];
-    assert!(message.starts_with("20 different results in 20 answers"), "{message}");
-}
-
-#[test]
-fn a_record_that_was_read_between_two_answers_says_so() {
-    let stage = Stage::new("express", Some(Variant::NoLock));
-    let run = stage.probe_as("table", &["--only", "timeout-retry-early"]).exits(1);
-    run.shows("(read when the second request was sent)");
 }

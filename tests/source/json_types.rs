@@ -9,7 +9,7 @@ use serde_json::Value;
 use syn::{Attribute, Field, Fields, Item, LitStr, Meta};
 
 /// A struct, or one and what is flattened into it, by file and name; and the place of its schema.
-const STRUCTS: [(&[(&str, &str)], &str); 21] = [
+const STRUCTS: [(&[(&str, &str)], &str); 20] = [
     (&[("render/record_json.rs", "RecordJson")], "record.json#/$defs/fields"),
     (&[("render/record_json.rs", "OwnExpiry")], "record.json#/$defs/own_expiry"),
     (&[("render/record_json.rs", "NextRequestJson")], "record.json#/$defs/next_request"),
@@ -29,11 +29,10 @@ const STRUCTS: [(&[(&str, &str)], &str); 21] = [
     (&[("render/settings.rs", "Setting")], "settings.json#/$defs/line"),
     (&[("render/settings.rs", "NamedContext")], "contexts.json#/$defs/line"),
     (&[("render/connection_test.rs", "Check")], "context-test.json#/$defs/line"),
-    (&[("render/doctor.rs", "StatementJson")], "doctor.json#/$defs/line"),
-    (&[("render/doctor.rs", "CounterexampleJson")], "doctor.json#/$defs/counterexample"),
-    (&[("render/doctor.rs", "UnexploredJson")], "doctor.json#/$defs/unexplored"),
-    (&[("render/doctor.rs", "RefusedJson")], "doctor.json#/$defs/refused"),
-    (&[("render/doctor.rs", "AcceptedJson")], "doctor.json#/$defs/accepted"),
+    (&[("domain/doctor/counterexample.rs", "Counterexample")], "doctor.json#/$defs/counterexample"),
+    (&[("domain/doctor/statement.rs", "UnexploredSchema")], "doctor.json#/$defs/unexplored"),
+    (&[("domain/doctor/refusal.rs", "RefusedFact")], "doctor.json#/$defs/refused"),
+    (&[("domain/doctor/statement.rs", "Acceptance")], "doctor.json#/$defs/accepted"),
 ];
 
 /// An enum by file and name, and the places of its words.

@@ -12,7 +12,6 @@ use crate::domain::record::Record;
 use crate::domain::record::age::millis;
 use crate::domain::record::locate::{self, Candidate, for_redis_key};
 use crate::domain::schema::{Catalog, Schema};
-use crate::session::Session;
 use crate::store::doctor::{is_fatal, refused_sample};
 use crate::store::{Client, ReadLimit, RecordReader, Sampler, StoreError};
 
@@ -52,18 +51,6 @@ pub(super) fn schemas_in_use(
     }
     let Ok(sample) = sample else { return Vec::new() };
     sample.schemas.iter().map(|of| Arc::clone(&of.schema)).collect()
-}
-
-/// Says why no schema is known to be in use.
-pub(super) fn say_unseen(session: &mut Session, sample: &FactResult<RecordSample>) {
-    match sample {
-        Ok(_) => session.ui.note("no record of a known schema is in the sample of the keys"),
-        Err(refusal) => {
-            let why = &refusal.why;
-            session.ui.warning(&format!("idemctl cannot see which schemas are in use: {why}"));
-        }
-    }
-    session.ui.hint("name the schemas of your services with --schema to see how they can fail");
 }
 
 /// The records at some of the sampled Redis keys.

@@ -88,8 +88,12 @@ impl EffectsOracle {
                 answer
             }
         };
-        number(&answer, self.pointer.as_deref())
-            .ok_or_else(|| why_no_number(&answer, self.pointer.as_deref()))
+        // The answer may contain a secret, so it is not shown.
+        let pointer = self.pointer.as_deref();
+        number(&answer, pointer).ok_or_else(|| {
+            let at = pointer.map(|pointer| format!(" at {pointer}")).unwrap_or_default();
+            format!("--effects returned {} bytes, but no number{at}", answer.len())
+        })
     }
 }
 
@@ -113,39 +117,6 @@ fn number(answer: &[u8], pointer: Option<&str>) -> Option<u64> {
     };
     let document: Value = serde_json::from_str(text).ok()?;
     document.pointer(pointer)?.as_u64()
-}
-
-/// The most members of an object that a message names.
-const MAX_MEMBERS: usize = 10;
-
-/// Why an answer has no number. It may contain a secret, so only the names of its members are shown.
-fn why_no_number(answer: &[u8], pointer: Option<&str>) -> String {
-    let bytes = answer.len();
-    let Ok(document) = serde_json::from_slice::<Value>(answer) else {
-        return match pointer {
-            Some(_) => format!("--effects returned {bytes} bytes, which are not JSON"),
-            None => format!("--effects returned {bytes} bytes, but no number"),
-        };
-    };
-    let members = match &document {
-        Value::Object(members) => {
-            let names: Vec<_> = members.keys().take(MAX_MEMBERS).map(String::as_str).collect();
-            format!("an object with the members {}", names.join(", "))
-        }
-        _ => "not an object".to_owned(),
-    };
-    let Some(pointer) = pointer else {
-        return format!(
-            "--effects returned no number, and not one number in an object. Its JSON is {members}. \
-             Name the number with --effects-at"
-        );
-    };
-    match document.pointer(pointer) {
-        Some(_) => format!("what --effects returned has no whole number at {pointer}"),
-        None => {
-            format!("what --effects returned has nothing at {pointer}. Its JSON is {members}")
-        }
-    }
 }
 
 #[cfg(test)]

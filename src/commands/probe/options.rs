@@ -122,8 +122,8 @@ pub struct Args {
 
     /// Also change and delete records while the service uses them
     ///
-    /// Only those of keys that this run made. Needs --schema and a server in an option. idemctl lets
-    /// locks and results expire, deletes locks and replaces results, and says what the service does.
+    /// Only those of keys that this run made. Needs --schema and a server in an option. idemctl
+    /// removes locks and results, replaces results, and says what the service does.
     #[arg(long)]
     pub(super) faults: bool,
 

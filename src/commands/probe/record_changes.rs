@@ -29,13 +29,6 @@ const FOREIGN: &[u8] = b"idemctl probe: not a record";
 /// end by itself if idemctl is killed.
 const FOREIGN_TTL: Duration = Duration::from_secs(600);
 
-/// The TTL with which a key expires at once, in milliseconds.
-const SHORT: u64 = 1;
-
-/// How long idemctl waits until a key with that TTL is gone. If it is still there, the service gave
-/// it another TTL.
-const MAX_EXPIRY: Duration = Duration::from_secs(1);
-
 /// How many keys are looked up at a time, so few that other clients do not wait.
 const KEYS_AT_A_TIME: usize = 50;
 
@@ -132,8 +125,7 @@ impl RecordChanges {
         }
         match fault {
             RecordFault::ExpireLock | RecordFault::ExpireResult => {
-                self.apply(&record, vec![key_index], KeyAction::Shorten(SHORT), "expired").await?;
-                self.wait_until_gone(key, &record, key_index).await
+                self.apply(&record, vec![key_index], KeyAction::Remove, "removed").await
             }
             RecordFault::ReplaceResult => self.replace(&record, key_index).await,
         }
@@ -167,36 +159,26 @@ impl RecordChanges {
     /// # Errors
     /// There is none, or several, or idemctl does not change it.
     async fn record_of(&mut self, key: &str) -> Result<Record, String> {
-        let mut own = Vec::new();
-        let mut unrecognised = None;
+        let mut own: Option<Record> = None;
+        let mut why = "no Redis key of this schema exists for this key".to_owned();
         for found in self.records.find(&[key]).await? {
             if let Some(why) = found.why_unread {
                 return Err(why.to_string());
             }
             for record in found.records {
-                if !record.author.is_foreign() {
-                    own.push(record);
-                } else if let Some(key) = present_keys(&record).into_iter().next() {
-                    unrecognised = Some((key, record.schema.name.clone()));
+                let redis_key = &record.seen.keys[0].redis_key;
+                if record.author.is_foreign() {
+                    if !present_keys(&record).is_empty() {
+                        why = format!("{} does not recognise its value", record.schema.name);
+                    }
+                } else if own.as_ref().is_some_and(|own| own.seen.keys[0].redis_key != *redis_key) {
+                    return Err("the key has several records".to_owned());
+                } else {
+                    own = Some(record);
                 }
             }
         }
-        own.dedup_by(|one, other| one.seen.keys[0].redis_key == other.seen.keys[0].redis_key);
-        let record = match (own.pop(), own.pop()) {
-            (Some(record), None) => record,
-            (None, _) => {
-                return Err(match unrecognised {
-                    Some((key, schema)) => format!(
-                        "{} exists, but {schema} does not recognise its value",
-                        String::from_utf8_lossy(&key)
-                    ),
-                    None => "no Redis key of this schema exists for this key. The service stores \
-                             nothing, or it uses another Redis key"
-                        .to_owned(),
-                });
-            }
-            (Some(_), Some(_)) => return Err("the key has several records".to_owned()),
-        };
+        let record = own.ok_or(why)?;
         self.check_own(&record)?;
         self.found.insert(bare(&record.key));
         Ok(record)
@@ -230,38 +212,6 @@ impl RecordChanges {
             (Some(outcome), Ok(())) => Err(in_words(*outcome).to_owned()),
             (_, Err(error)) => Err(format!("{error:#}")),
             (None, Ok(())) => Err("nothing was sent".to_owned()),
-        }
-    }
-
-    async fn wait_until_gone(
-        &mut self,
-        key: &str,
-        record: &Record,
-        key_index: usize,
-    ) -> Result<(), String> {
-        let before = &record.seen.keys[key_index];
-        let began = Instant::now();
-        loop {
-            sleep(Duration::from_millis(SHORT)).await;
-            let mut is_there = false;
-            for found in self.records.find(&[key]).await? {
-                for seen in found.records.iter().flat_map(|record| &record.seen.keys) {
-                    if seen.redis_key != before.redis_key || seen.content.is_absent() {
-                        continue;
-                    }
-                    // Then it did not expire, or no longer matters.
-                    if seen.content != before.content {
-                        return Err("the service changed it before it expired".to_owned());
-                    }
-                    is_there = true;
-                }
-            }
-            if !is_there {
-                return Ok(());
-            }
-            if began.elapsed() > MAX_EXPIRY {
-                return Err("its TTL was shortened, but it did not expire".to_owned());
-            }
         }
     }
 
@@ -390,13 +340,9 @@ impl RecordChanges {
         if record.author.is_foreign() && foreign_index(record).is_none() {
             return Err("its value is not one of the schema".to_owned());
         }
-        let mut there = Vec::new();
-        for (index, key) in record.seen.keys.iter().enumerate() {
-            if !key.content.is_absent() {
-                there.push(index);
-            }
-        }
-        let mut change = Change::new(there, record.seen.clone(), RecordLabel::of(record));
+        let keys = record.seen.keys.iter().enumerate();
+        let there = keys.filter(|(_, key)| !key.content.is_absent()).map(|(index, _)| index);
+        let mut change = Change::new(there.collect(), record.seen.clone(), RecordLabel::of(record));
         match self.writer.split_off_other_slots(&mut change).await {
             Ok(others) if others.is_empty() => Ok(change),
             Ok(_) => Err("its Redis keys are in several slots of the cluster".to_owned()),
@@ -434,9 +380,6 @@ fn in_words(outcome: Outcome) -> &'static str {
         Outcome::ChangedMeanwhile => "it changed after idemctl had read it",
         Outcome::Gone => "it no longer existed when idemctl tried to change it",
         Outcome::NotMade => "its node refused the change or did not answer",
-        Outcome::Unknown => "the reply was lost, so it is unknown whether it was changed",
-        Outcome::Partly => "only some of its Redis keys were changed",
-        Outcome::Kept => "it expires earlier anyway",
-        Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone => "it was changed",
+        _ => "it is unknown whether all of it was changed",
     }
 }

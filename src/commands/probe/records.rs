@@ -3,12 +3,14 @@
 use anyhow::Result;
 
 use super::options::Args;
+use crate::args::ConfirmArgs;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::probe::StoredRecord;
 use crate::domain::record::age::millis;
 use crate::domain::record::{GivenKey, Record, TimeLeft};
 use crate::domain::schema::{Catalog, TtlOf};
 use crate::exit::CommandError;
+use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader};
@@ -28,44 +30,27 @@ pub(super) struct RecordLookup {
 pub(super) async fn lookup(session: &mut Session, args: &Args) -> Result<Option<RecordLookup>> {
     let has_server = session.settings.asks_for_its_server();
     let has_schema = !args.schemas.schema.is_empty();
-    match (has_server, has_schema) {
-        (false, false) => return Ok(None),
-        (true, true) => {}
-        (true, false) => {
-            let why = "a server is named, but not the schema of its records";
-            return Err(CommandError::usage(why).hint("add --schema NAME").into());
-        }
-        (false, true) => {
-            let why = "--schema is named, but not the server of its records";
-            return Err(CommandError::usage(why).hint("add -u URL, or -h HOST").into());
-        }
+    if !has_server && !has_schema {
+        return Ok(None);
+    }
+    if !has_server {
+        let why = "--schema is named, but not the server of its records";
+        return Err(CommandError::usage(why).hint("add -u URL, or -h HOST").into());
+    }
+    if !has_schema {
+        let why = "a server is named, but not the schema of its records";
+        return Err(CommandError::usage(why).hint("add --schema NAME").into());
     }
     let catalog = session.catalog(&args.schemas)?;
     let reader = session.connect_reader().await?;
     session.learn_protection().await;
-    confirm_context(session, args.confirm.as_deref())?;
+    if session.settings.is_protected() {
+        let confirm_args = ConfirmArgs { confirm: args.confirm.clone(), ..ConfirmArgs::default() };
+        let server = session.settings.target().to_string();
+        let question = "probe reads the records of its keys.";
+        confirm_args.confirm_by_name(session, question, &server, &Interrupt::listen()?).await?;
+    }
     Ok(Some(RecordLookup { reader, catalog }))
-}
-
-/// Asks for the name of a protected context.
-fn confirm_context(session: &mut Session, given: Option<&str>) -> Result<(), CommandError> {
-    if !session.settings.is_protected() {
-        return Ok(());
-    }
-    let name = session.settings.context_name().unwrap_or_default().to_owned();
-    let protection = session.settings.protection();
-    let refused = || CommandError::usage("not confirmed; nothing was sent");
-    match given {
-        Some(given) if given == name && !name.is_empty() => return Ok(()),
-        Some(_) => return Err(refused().hint(format!("--confirm must be `{name}` here"))),
-        None => {}
-    }
-    if !session.ui.is_interactive() || name.is_empty() {
-        return Err(CommandError::usage(format!("{protection}: its name cannot be asked for"))
-            .hint(format!("in scripts, add --confirm {name}")));
-    }
-    let typed = session.ui.ask_for(&format!("{protection}. Type `{name}` to continue"))?;
-    if typed.trim() == name { Ok(()) } else { Err(refused()) }
 }
 
 impl RecordLookup {
@@ -74,32 +59,28 @@ impl RecordLookup {
     /// # Errors
     /// Why it cannot be read.
     pub(super) async fn read(&mut self, key: &str) -> Result<StoredRecord, String> {
-        let all = self.find(&[key]).await?;
-        for found in &all {
+        let mut unread = None;
+        let mut unrecognised =
+            StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() };
+        for found in self.find(&[key]).await? {
+            unread = unread.or(found.why_unread);
             for record in &found.records {
                 if !record.author.is_foreign() {
                     return Ok(stored(record));
                 }
-            }
-        }
-        if let Some(why) = all.iter().find_map(|found| found.why_unread.as_ref()) {
-            return Err(why.to_string());
-        }
-        for found in &all {
-            for record in &found.records {
                 let redis_keys = present_keys(record);
                 if !redis_keys.is_empty() {
                     // Nothing else is known of a value that the schema does not describe.
-                    return Ok(StoredRecord {
-                        schema: record.schema.name.clone(),
-                        state: "unrecognised".to_owned(),
-                        redis_keys,
-                        ..StoredRecord::default()
-                    });
+                    unrecognised.schema.clone_from(&record.schema.name);
+                    unrecognised.state = "unrecognised".to_owned();
+                    unrecognised.redis_keys = redis_keys;
                 }
             }
         }
-        Ok(StoredRecord { state: "absent".to_owned(), ..StoredRecord::default() })
+        match unread {
+            Some(why) => Err(why.to_string()),
+            None => Ok(unrecognised),
+        }
     }
 
     /// Looks up keys, with whole values. A service may store a key with its quotation marks.
@@ -137,34 +118,21 @@ impl RecordLookup {
 
 /// The Redis keys of a record that exist.
 pub(super) fn present_keys(record: &Record) -> Vec<Vec<u8>> {
-    let mut redis_keys = Vec::new();
-    for key in &record.seen.keys {
-        if !key.content.is_absent() {
-            redis_keys.push(key.redis_key.clone());
-        }
-    }
-    redis_keys
+    let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
+    present.map(|key| key.redis_key.clone()).collect()
 }
 
 fn stored(record: &Record) -> StoredRecord {
     let time_left = record.time_left();
-    let ttl_ms = match time_left {
-        Some(TimeLeft::Millis(left)) => Some(left),
-        Some(TimeLeft::NoExpiry) | None => None,
-    };
+    let ttl_of = if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock };
     StoredRecord {
         schema: record.schema.name.clone(),
         state: record.state.as_str().to_owned(),
-        ttl_ms,
-        stated_ttl_ms: record.schema.ttl(ttl_of(record)).map(millis),
+        ttl_ms: time_left.and_then(TimeLeft::millis),
+        stated_ttl_ms: record.schema.ttl(ttl_of).map(millis),
         never_expires: time_left == Some(TimeLeft::NoExpiry),
         owner: record.owner().map(|owner| String::from_utf8_lossy(owner).into_owned()),
         status: record.response().and_then(|response| response.status),
         redis_keys: present_keys(record),
     }
-}
-
-/// The TTL that decides how long a record stays in its state.
-fn ttl_of(record: &Record) -> TtlOf {
-    if record.state.is_result() { TtlOf::Result } else { TtlOf::Lock }
 }

@@ -23,28 +23,27 @@ pub(super) fn template(
     args: &Args,
     profile: &ProbeProfile,
 ) -> Result<RequestTemplate, CommandError> {
-    let mut template = match &args.request_file {
-        Some(file) => of_file(file)?,
-        None => RequestTemplate {
-            method: args.method.clone(),
-            url: args.target.clone().unwrap_or_default(),
-            headers: Vec::new(),
-            body: match &args.data {
-                Some(given) => data("--data", given)?,
-                None => Vec::new(),
-            },
-            place: KeyPlace::Mark,
-            form: profile.form(),
-            caller_header: None,
-            trust: ServiceTrust::System,
-        },
-    };
-    template.form = profile.form();
-    template.trust = match &args.http_cacert {
+    let trust = match &args.http_cacert {
         _ if args.http_insecure => ServiceTrust::Any,
         Some(file) => ServiceTrust::File(file.display().to_string()),
         None => ServiceTrust::System,
     };
+    let mut template = RequestTemplate {
+        method: args.method.clone(),
+        url: args.target.clone().unwrap_or_default(),
+        headers: Vec::new(),
+        body: Vec::new(),
+        place: KeyPlace::Mark,
+        form: profile.form(),
+        caller_header: None,
+        trust,
+    };
+    if let Some(file) = &args.request_file {
+        fill_from_file(&mut template, file)?;
+    }
+    if let Some(given) = &args.data {
+        template.body = data("--data", given)?;
+    }
     for given in &args.headers {
         match given.strip_prefix('@') {
             Some(file) => {
@@ -147,7 +146,7 @@ fn header(option: &str, line: &str) -> Result<(String, Vec<u8>), CommandError> {
     Ok((name.to_owned(), value.trim().as_bytes().to_vec()))
 }
 
-fn of_file(file: &Path) -> Result<RequestTemplate, CommandError> {
+fn fill_from_file(template: &mut RequestTemplate, file: &Path) -> Result<(), CommandError> {
     let shown = file.display().to_string();
     let bytes = files::read_or_receive(file, LARGEST)
         .map_err(|error| unreadable("--request-file", &shown, &error))?;
@@ -160,20 +159,13 @@ fn of_file(file: &Path) -> Result<RequestTemplate, CommandError> {
     let (Some(method), Some(url)) = (words.next(), words.next()) else {
         return Err(wrong("its first line is not `METHOD URL`"));
     };
-    let mut headers = Vec::new();
+    method.clone_into(&mut template.method);
+    url.clone_into(&mut template.url);
+    template.body = body.to_vec();
     for line in lines {
-        headers.push(header("--request-file", line)?);
+        template.headers.push(header("--request-file", line)?);
     }
-    Ok(RequestTemplate {
-        method: method.to_owned(),
-        url: url.to_owned(),
-        headers,
-        body: body.to_vec(),
-        place: KeyPlace::Mark,
-        form: crate::domain::probe::KeyForm::Bare,
-        caller_header: None,
-        trust: ServiceTrust::System,
-    })
+    Ok(())
 }
 
 /// The bytes before and after the first empty line.
@@ -192,13 +184,7 @@ fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// Usage: the URL or the method is not valid.
 pub(super) fn check(request: &ProbeRequest) -> Result<(), CommandError> {
     check_url(&request.url, "the URL")?;
-    for (name, value) in &request.headers {
-        if value.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-            let message = format!("the value of {name} contains a character that HTTP forbids");
-            return Err(CommandError::usage(message));
-        }
-    }
-    check_method(&request.method)
+    crate::http::check(request).map_err(CommandError::usage)
 }
 
 /// Refuses a URL that cannot be requested, or that contains a password. `what` names it, because it
@@ -217,19 +203,6 @@ pub(super) fn check_url(url: &str, what: &str) -> Result<(), CommandError> {
             .hint(
                 "pass them as a header from a file (-H @FILE), or count effects with a command",
             ));
-    }
-    Ok(())
-}
-
-/// Refuses a text that is not an HTTP method.
-///
-/// # Errors
-/// Usage: the text is not an HTTP method.
-fn check_method(method: &str) -> Result<(), CommandError> {
-    let is_method = |byte: u8| byte.is_ascii_alphabetic() || byte == b'-';
-    if method.is_empty() || !method.bytes().all(is_method) {
-        let method = escape::text(method.as_bytes());
-        return Err(CommandError::usage(format!("`{method}` is not an HTTP method")));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use regex_lite::Regex;
 
 use crate::domain::record::Response;
-use crate::domain::schema::{Action, Call, Schema, Step};
+use crate::domain::schema::{Action, Schema};
 use crate::domain::step::StepInputs;
 
 /// The idempotency key of the commands whose rights are asked. No service uses it.
@@ -55,20 +55,15 @@ const WITHOUT_KEY_FIRST: [&str; 12] = [
 
 /// The commands of idemctl, on this Redis key.
 pub(crate) fn of_idemctl(redis_key: &[u8]) -> Vec<SentCommand> {
-    let mut sent = Vec::new();
-    for (needed_by, words) in OF_IDEMCTL {
-        let mut filled = Vec::with_capacity(words.len());
-        for word in words {
-            filled.push(if *word == "KEY" { redis_key.to_vec() } else { word.as_bytes().to_vec() });
-        }
-        sent.push(SentCommand {
-            schema: None,
-            needed_by: needed_by.to_owned(),
-            command: words[0].to_owned(),
-            words: filled,
-        });
-    }
-    sent
+    let word =
+        |word: &&str| if *word == "KEY" { redis_key.to_vec() } else { word.as_bytes().to_vec() };
+    let sent = OF_IDEMCTL.iter().map(|(needed_by, words)| SentCommand {
+        schema: None,
+        needed_by: (*needed_by).to_owned(),
+        command: words[0].to_owned(),
+        words: words.iter().map(word).collect(),
+    });
+    sent.collect()
 }
 
 /// The commands of a schema's steps, and those in its scripts.
@@ -79,10 +74,33 @@ pub(crate) fn of_schema(schema: &Schema) -> Vec<SentCommand> {
         ("complete", &schema.complete),
         ("release", &schema.release),
     ];
+    let response =
+        Response { status: Some(200), headers: Vec::new(), body: Vec::new(), whole: true };
+    let inputs = StepInputs::new(schema, KEY, "owner", &response);
+    let redis_keys = schema.redis_keys(KEY);
     let mut sent = Vec::new();
     for (name, step) in steps {
-        if let Some(step) = step {
-            add_step(schema, name, step, &mut sent);
+        for call in step.iter().flat_map(|step| &step.calls) {
+            let (script, keys, args) = match &call.action {
+                Action::Command(_) => {
+                    add(schema, name, inputs.words(call), &mut sent);
+                    continue;
+                }
+                Action::Script { name: script, keys, args } => (script, keys, args),
+            };
+            let mut words = vec![b"EVAL".to_vec(), b"return 1".to_vec()];
+            words.extend(inputs.script_arguments(keys, args));
+            add(schema, name, words, &mut sent);
+            // Which Redis key the script passes is not known. The call names at least one of them.
+            let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
+            let redis_key = &redis_keys[touched.unwrap_or(0)];
+            let text = schema.scripts.get(script).map_or("", |script| &*script.text);
+            for command in commands_in(text) {
+                if !WITHOUT_KEY_FIRST.contains(&&*command) {
+                    let words = vec![command.into_bytes(), redis_key.clone()];
+                    add(schema, name, words, &mut sent);
+                }
+            }
         }
     }
     sent
@@ -92,32 +110,25 @@ pub(crate) fn of_schema(schema: &Schema) -> Vec<SentCommand> {
 /// and with EVAL if the server does not know it.
 pub(crate) fn of_service(schema: &Schema) -> Vec<SentCommand> {
     let mut sent = of_schema(schema);
-    for of_step in of_schema(schema) {
-        if of_step.command == "EVAL" {
-            let mut by_hash = of_step;
-            "EVALSHA".clone_into(&mut by_hash.command);
-            by_hash.words[0] = b"EVALSHA".to_vec();
-            by_hash.words[1] = vec![b'0'; 40];
-            sent.push(by_hash);
-        }
+    let mut by_hash = sent.clone();
+    by_hash.retain(|sent| sent.command == "EVAL");
+    for sent in &mut by_hash {
+        "EVALSHA".clone_into(&mut sent.command);
+        sent.words[0] = b"EVALSHA".to_vec();
+        sent.words[1] = vec![b'0'; 40];
     }
+    sent.extend(by_hash);
     sent
 }
 
 /// The commands in the scripts of these schemas whose rights cannot be asked, because they depend
 /// on arguments that are not known.
 pub(super) fn not_asked(schemas: &[Arc<Schema>]) -> Vec<String> {
-    let mut commands = Vec::new();
-    for schema in schemas {
-        for script in schema.scripts.values() {
-            for command in commands_in(&script.text) {
-                let is_unknown = WITHOUT_KEY_FIRST.contains(&&*command);
-                if is_unknown && !commands.contains(&command) {
-                    commands.push(command);
-                }
-            }
-        }
-    }
+    let scripts = schemas.iter().flat_map(|schema| schema.scripts.values());
+    let mut commands: Vec<_> = scripts.flat_map(|script| commands_in(&script.text)).collect();
+    commands.retain(|command| WITHOUT_KEY_FIRST.contains(&&**command));
+    commands.sort();
+    commands.dedup();
     commands
 }
 
@@ -132,45 +143,6 @@ fn commands_in(text: &str) -> Vec<String> {
         }
     }
     commands
-}
-
-fn add_step(schema: &Schema, name: &str, step: &Step, sent: &mut Vec<SentCommand>) {
-    let response =
-        Response { status: Some(200), headers: Vec::new(), body: Vec::new(), whole: true };
-    let inputs = StepInputs::new(schema, KEY, "owner", &response);
-    for call in &step.calls {
-        match &call.action {
-            Action::Command(_) => add(schema, name, inputs.words(call), sent),
-            Action::Script { name: script, keys, args } => {
-                let mut words = vec![b"EVAL".to_vec(), b"return 1".to_vec()];
-                words.extend(inputs.script_arguments(keys, args));
-                add(schema, name, words, sent);
-                let text = schema.scripts.get(script).map_or("", |script| &*script.text);
-                add_commands_in(schema, name, call, text, sent);
-            }
-        }
-    }
-}
-
-/// Adds the commands that a script calls, each on the lock's Redis key.
-fn add_commands_in(
-    schema: &Schema,
-    name: &str,
-    call: &Call,
-    text: &str,
-    sent: &mut Vec<SentCommand>,
-) {
-    let redis_keys = schema.redis_keys(KEY);
-    for command in commands_in(text) {
-        if WITHOUT_KEY_FIRST.contains(&&*command) {
-            continue;
-        }
-        let mut words = vec![command.into_bytes()];
-        // Which Redis key the script passes is not known. The call names at least one of them.
-        let touched = (0..redis_keys.len()).find(|index| schema.touches(call, *index));
-        words.push(redis_keys[touched.unwrap_or(0)].clone());
-        add(schema, name, words, sent);
-    }
 }
 
 fn add(schema: &Schema, step: &str, words: Vec<Vec<u8>>, sent: &mut Vec<SentCommand>) {

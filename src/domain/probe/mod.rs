@@ -28,4 +28,4 @@ pub(crate) use self::probe_check::{
 };
 pub(crate) use self::profile::ProbeProfile;
 pub(crate) use self::task::{Baseline, ProbeTask, UUID_PREFIX};
-pub(crate) use self::template::{KEY_MARK, KeyForm, KeyPlace, RequestTemplate, TemplateError};
+pub(crate) use self::template::{KEY_MARK, KeyForm, KeyPlace, RequestTemplate};

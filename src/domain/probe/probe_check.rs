@@ -28,9 +28,9 @@ pub(crate) enum ProbeGroup {
 /// What `--faults` does to the record of a key of this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RecordFault {
-    /// Lets the lock expire.
+    /// Removes the lock, as its expiry does.
     ExpireLock,
-    /// Lets the stored result expire.
+    /// Removes the stored result, as its expiry does.
     ExpireResult,
     /// Replaces the stored result by a value that is not of the schema.
     ReplaceResult,

@@ -108,7 +108,7 @@ impl ProbeTask {
     /// # Errors
     /// Why the check is not applicable.
     pub(super) fn request(&self, key: &str) -> Result<ProbeRequest, String> {
-        self.template.with_key(key).map_err(|why| why.to_string())
+        self.template.with_key(key)
     }
 
     /// The operator's request with the first `numbered` other payload, and a key.
@@ -136,7 +136,7 @@ impl ProbeTask {
 
     fn with_body(&self, body: &[u8], key: &str) -> Result<ProbeRequest, String> {
         let template = RequestTemplate { body: body.to_vec(), ..self.template.clone() };
-        template.with_key(key).map_err(|why| why.to_string())
+        template.with_key(key)
     }
 
     pub(crate) fn is_conflict(&self, answer: &ProbeAnswer) -> bool {

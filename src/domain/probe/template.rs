@@ -44,25 +44,12 @@ pub(crate) struct RequestTemplate {
     pub(crate) trust: ServiceTrust,
 }
 
-/// Why a request cannot be made of a template.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum TemplateError {
-    #[error("the body is not JSON, so it has no member {0} for the key")]
-    NotJson(String),
-    #[error("the body has no object for the member {0}")]
-    NoMember(String),
-    #[error("the URL is not valid: {0}")]
-    Url(String),
-    #[error("the request has no {{{{key}}}}, so its key has no place")]
-    NoMark,
-}
-
 impl RequestTemplate {
     /// The request with this key, in the template's form.
     ///
     /// # Errors
     /// The key has no place in this request.
-    pub(crate) fn with_key(&self, key: &str) -> Result<ProbeRequest, TemplateError> {
+    pub(crate) fn with_key(&self, key: &str) -> Result<ProbeRequest, String> {
         let written = match (&self.place, self.form) {
             (KeyPlace::Header(_), KeyForm::Quoted) => format!("\"{key}\""),
             _ => key.to_owned(),
@@ -75,12 +62,12 @@ impl RequestTemplate {
     ///
     /// # Errors
     /// The key has no place in this request.
-    pub(super) fn without_key(&self, key: &str) -> Result<ProbeRequest, TemplateError> {
+    pub(super) fn without_key(&self, key: &str) -> Result<ProbeRequest, String> {
         self.with_text(key, None)
     }
 
     /// The request with this text in place of the key, or with nothing there.
-    fn with_text(&self, key: &str, text: Option<&str>) -> Result<ProbeRequest, TemplateError> {
+    fn with_text(&self, key: &str, text: Option<&str>) -> Result<ProbeRequest, String> {
         let mut request = self.marked(key);
         match &self.place {
             KeyPlace::Header(name) => {
@@ -100,7 +87,7 @@ impl RequestTemplate {
                     && request.headers == self.headers
                     && request.body == self.body
                 {
-                    return Err(TemplateError::NoMark);
+                    return Err("the request has no {{key}}, so its key has no place".to_owned());
                 }
             }
         }
@@ -143,9 +130,9 @@ fn replaced(bytes: &[u8], key: &str) -> Vec<u8> {
 }
 
 /// The JSON body with this text at the pointer, or without that member.
-fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>, TemplateError> {
-    let not_json = || TemplateError::NotJson(pointer.to_owned());
-    let no_member = || TemplateError::NoMember(pointer.to_owned());
+fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>, String> {
+    let not_json = || format!("the body is not JSON, so it has no member {pointer} for the key");
+    let no_member = || format!("the body has no object for the member {pointer}");
     let mut document: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
     let (parent, name) = pointer.rsplit_once('/').ok_or_else(no_member)?;
     let name = name.replace("~1", "/").replace("~0", "~");
@@ -159,8 +146,8 @@ fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>
 }
 
 /// The URL with this parameter in its query, or without it.
-fn with_parameter(url: &str, name: &str, text: Option<&str>) -> Result<String, TemplateError> {
-    let mut url = Url::parse(url).map_err(|why| TemplateError::Url(why.to_string()))?;
+fn with_parameter(url: &str, name: &str, text: Option<&str>) -> Result<String, String> {
+    let mut url = Url::parse(url).map_err(|why| format!("the URL is not valid: {why}"))?;
     let mut others = Vec::new();
     for (known, value) in url.query_pairs() {
         if known != name {

@@ -14,29 +14,17 @@ pub(crate) fn suites(
     let mut suites = Vec::new();
     for checked in checked {
         let message = escape::text(checked.judgement.message.as_bytes());
-        let difference = differences.and_then(|differences| {
-            differences.iter().find(|difference| difference.id == checked.check.id)
-        });
-        let is_failed = match differences {
-            Some(_) => difference.is_some(),
-            None => checked.is_failed(),
-        };
-        let outcome = if is_failed {
-            match difference {
-                Some(difference) if !difference.is_new => {
-                    TestOutcome::Failed("the accepted failure is gone".to_owned())
-                }
-                _ => TestOutcome::Failed(message.clone()),
+        let id = checked.check.id;
+        let difference = differences.map(|all| all.iter().find(|difference| difference.id == id));
+        let outcome = match (difference, checked.judgement.verdict) {
+            (Some(Some(difference)), _) if !difference.is_new => {
+                TestOutcome::Failed("the accepted failure is gone".to_owned())
             }
-        } else {
-            match checked.judgement.verdict {
-                ProbeVerdict::Pass | ProbeVerdict::Reported | ProbeVerdict::Fail => {
-                    TestOutcome::Passed
-                }
-                ProbeVerdict::Inconclusive | ProbeVerdict::NotApplicable => {
-                    TestOutcome::Skipped(message.clone())
-                }
+            (Some(Some(_)), _) | (None, ProbeVerdict::Fail) => TestOutcome::Failed(message.clone()),
+            (_, ProbeVerdict::Inconclusive | ProbeVerdict::NotApplicable) => {
+                TestOutcome::Skipped(message.clone())
             }
+            _ => TestOutcome::Passed,
         };
         let mut details = vec![checked.check.title.to_owned(), message];
         if let Some(clause) = &checked.clause {

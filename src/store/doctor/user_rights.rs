@@ -6,7 +6,7 @@ use redis::Value;
 
 use super::node_facts::{Arities, answered};
 use super::refused::{is_fatal, not_understood, refused};
-use crate::domain::doctor::{DeniedCommand, FactResult, RefusedFact, SentCommand, UserRights};
+use crate::domain::doctor::{DeniedCommand, FactResult, SentCommand, UserRights};
 use crate::store::cluster::client::Client;
 use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
@@ -101,7 +101,7 @@ pub(super) async fn read_rights(
                 None => return Ok(Err(not_understood(DRYRUN))),
             },
             Err(error) if is_fatal(&error) => return Err(error),
-            Err(error) => return Ok(Err(not_asked(&error))),
+            Err(error) => return Ok(Err(refused(DRYRUN, "+acl|dryrun", &error))),
         };
         denied.push(DeniedCommand {
             schema: command.schema.clone(),
@@ -122,16 +122,4 @@ fn padded(command: &SentCommand, arity: i64) -> Vec<Vec<u8>> {
         words.push(words.last().cloned().unwrap_or_default());
     }
     words
-}
-
-fn not_asked(error: &StoreError) -> RefusedFact {
-    let mut refusal = refused(DRYRUN, "+acl|dryrun", error);
-    if refusal.why.contains("Unknown subcommand") || refusal.why.contains("unknown subcommand") {
-        "this server has no ACL DRYRUN (Redis 7.0 and Valkey have it)".clone_into(&mut refusal.why);
-    }
-    // Redis replies "User 'x' not found".
-    if refusal.why.contains("User ") && refusal.why.contains("not found") {
-        refusal.instead = Some("Name a user that the server has with --service-user.".to_owned());
-    }
-    refusal
 }

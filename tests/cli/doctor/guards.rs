@@ -85,7 +85,6 @@ fn a_service_needs_eval_and_evalsha_and_an_unknown_user_is_named() {
     let nobody = of("nobody");
     assert_eq!(nobody["severity"], "unknown", "{nobody:#}");
     assert!(nobody["fact"].as_str().unwrap().contains("nobody"), "{nobody:#}");
-    assert!(nobody["remedy"].as_str().unwrap().contains("--service-user"), "{nobody:#}");
 }
 
 /// Rule: the records that the user may not read can be wrong.

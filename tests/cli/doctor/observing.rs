@@ -61,7 +61,7 @@ fn locks_that_end_in_a_result_are_in_order() {
     let fine = observe(25);
     assert_eq!(fine["severity"], "ok", "{fine:#}");
     let fact = fine["fact"].as_str().unwrap();
-    assert!(fact.starts_with("none of 25 locks of express expired"), "{fine:#}");
+    assert!(fact.starts_with("0 of 25 locks of express expired"), "{fine:#}");
     assert_eq!(observe(3)["severity"], "unknown", "too few");
 }
 

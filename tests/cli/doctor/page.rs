@@ -4,7 +4,7 @@ use super::{checks, server};
 use crate::support::{LOCK, Runs as _, Server};
 
 #[test]
-fn the_verdict_is_the_first_line_and_what_is_fine_is_one_line() {
+fn the_verdict_is_the_first_line_and_the_worst_comes_first() {
     let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
     // Without ACL DRYRUN, Redis 6.2 cannot say which rights the user has.
     let words =
@@ -13,17 +13,13 @@ fn the_verdict_is_the_first_line_and_what_is_fine_is_one_line() {
     let text = run.text();
     let first = text.lines().next().unwrap();
     assert_eq!(first, "2 problems, 3 notes, 0 not checked, 9 fine. Begin with eviction-policy.");
-    run.shows("Schema in use, as named: express.");
-    let fine = "ok       9 checks found no problem: writes, memory-headroom, evictions, ";
-    run.shows(fine).shows("(-v shows each)");
-    assert_eq!(text.matches("\nok  ").count(), 1, "{text}");
+    run.shows("Schemas in use: express.");
+    run.shows("ok       evictions: keys evicted since the server started: 0 (measured)");
+    assert_eq!(text.matches("\nok  ").count(), 9, "{text}");
     let position = |start: &str| text.find(start).unwrap_or_else(|| panic!("{start}: {text}"));
     assert!(position("\nerror    eviction-policy") < position("\nwarning  persistence"));
     assert!(position("\nwarning  persistence") < position("\nnote     replication"));
     assert!(position("\nnote     replication") < position("\nok  "));
-    let each = server.idemctl(&[&words[..], &["-v"]].concat());
-    each.shows("ok       evictions: no key was evicted since the server started (measured)");
-    assert_eq!(each.text().matches("\nok  ").count(), 9, "{}", each.all());
     // Programs get every statement.
     let json = server.idemctl(&[&words[..], &["-o", "json"]].concat());
     assert_eq!(checks(&json).len(), 14, "{}", json.all());
@@ -44,11 +40,10 @@ fn the_verdict_says_what_to_do_first() {
     };
     let fine = "0 problems, 0 notes, 0 not checked, 1 fine.";
     assert_eq!(of(&[], "evictions"), fine);
-    let note = "0 problems, 1 note, 0 not checked, 0 fine. Read the notes.";
+    let note = "0 problems, 1 note, 0 not checked, 0 fine.";
     assert_eq!(of(&[], "replication"), note);
     server.add_user("blind", "+hello +ping");
-    let blind = "0 problems, 0 notes, 2 not checked, 0 fine. Begin with the rights that this user \
-                 lacks.";
+    let blind = "0 problems, 0 notes, 2 not checked, 0 fine. Begin with evictions.";
     assert_eq!(of(&["--user", "blind"], "evictions,replication"), blind);
     server.send::<()>(&[b"SET", b"idem:held", LOCK.as_bytes()]);
     let locks = of(&[], "endless-locks,replication");
@@ -93,7 +88,6 @@ fn advice_to_change_a_setting_names_the_server() {
         "`redis-cli -s {socket} --user USER --askpass CONFIG SET maxmemory-policy noeviction`"
     );
     assert!(told.contains(&line), "{told}");
-    assert!(told.ends_with("USER is a user who may send CONFIG SET."), "{told}");
     let run = server.idemctl(&["doctor", "--only", "eviction-policy", "--schema", "express"]);
     let page = run.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -103,7 +97,8 @@ fn advice_to_change_a_setting_names_the_server() {
     assert!(!page.contains("each of these servers"), "{page}");
     server.add_user("few", "~* +@all -config");
     let refused = remedy(&["--user", "few"]);
-    assert!(refused.contains("CONFIG SET maxmemory-policy") && refused.contains("On a managed"));
+    assert!(refused.contains("`maxmemory-policy noeviction`"), "{refused}");
+    assert!(refused.contains("On a managed"), "{refused}");
 }
 
 /// Rule: a managed service has no CONFIG, so that a command line would be of no use.
@@ -129,8 +124,7 @@ fn a_check_that_is_partly_in_order_is_not_counted_as_fine() {
     server.set("idem:b", super::DONE, 3_600_000);
     let both = server.idemctl(&["doctor", "--only", only, "--schema", "express"]);
     run.shows("0 problems, 1 note, 0 not checked, 4 fine.");
-    both.shows("0 problems, 1 note, 0 not checked, 4 fine.").shows("4 checks found no problem: ");
-    assert!(!both.text().contains("also observed-ttls"), "{}", both.all());
+    both.shows("0 problems, 1 note, 0 not checked, 4 fine.");
 }
 
 /// Rule: one right at a time would take several runs.

@@ -14,7 +14,7 @@ pub(super) fn without_key(task: &ProbeTask) -> Steps {
     if task.template.place == KeyPlace::Mark {
         return Err("the key is a part of the request".to_owned());
     }
-    let request = task.template.without_key(&task.new_key()).map_err(|why| why.to_string())?;
+    let request = task.template.without_key(&task.new_key())?;
     Ok(request.steps(&[ProbeAction::Count, ProbeAction::Send, ProbeAction::Count]))
 }
 
