@@ -231,12 +231,11 @@ fn show(
             .ui
             .hint(&format!("an administrator can allow all of this with ACL SETUSER: {rules}"));
     }
-    if output == Output::Text {
-        if let Some(line) = coverage::left_out(catalog)
-            && facts.sample.is_ok()
-        {
-            session.ui.note(&line);
-        }
+    if output == Output::Text
+        && let Some(line) = coverage::left_out(catalog)
+        && facts.sample.is_ok()
+    {
+        session.ui.note(&line);
     }
     Ok(())
 }

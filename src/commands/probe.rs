@@ -109,7 +109,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             .into());
     }
     if let Some(records) = &mut records {
-        records.check(&task.new_key()).await?;
+        records.look_up(&[&task.new_key()]).await?;
     }
     task.reads_records = records.is_some();
     let changes = match &records {
@@ -440,7 +440,7 @@ async fn begin(
             answer.status,
             render::shown_body(&first)
         );
-        let hint = "--dry-run prints the request: check its URL, -X and its credentials (-H @FILE); \
+        let hint = "--dry-run prints the request: check its URL, -X and its credentials (-H @FILE). \
                     --uuid-keys makes keys that are UUIDs";
         return Err(CommandError::new(Exit::Partial, message).hint(hint));
     }

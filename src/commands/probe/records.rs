@@ -91,16 +91,11 @@ impl RecordLookup {
         self.look_up(keys).await.map_err(|error| format!("{error:#}"))
     }
 
-    /// Checks that the server answers, with a key that it does not have.
+    /// The same, with the error that decides the exit code.
     ///
     /// # Errors
     /// The server could not be asked, or refuses to.
-    pub(super) async fn check(&mut self, key: &str) -> Result<()> {
-        self.look_up(&[key]).await?;
-        Ok(())
-    }
-
-    async fn look_up(&mut self, keys: &[&str]) -> Result<Vec<LookupResult>> {
+    pub(super) async fn look_up(&mut self, keys: &[&str]) -> Result<Vec<LookupResult>> {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),

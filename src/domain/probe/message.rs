@@ -1,7 +1,6 @@
 //! A request, and what came back.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use url::Url;
 
@@ -93,12 +92,8 @@ impl ProbeRequest {
 impl ProbeAnswer {
     /// The first value of a header. `name` is in lower case.
     pub(crate) fn header(&self, name: &str) -> Option<&[u8]> {
-        for (known, value) in &self.headers {
-            if known == name {
-                return Some(value);
-            }
-        }
-        None
+        let mut headers = self.headers.iter();
+        headers.find(|(known, _)| known == name).map(|(_, value)| value.as_slice())
     }
 
     pub(crate) fn is_success(&self) -> bool {
@@ -107,15 +102,8 @@ impl ProbeAnswer {
 
     /// True if the answer carries another result than this one: another resource or another body.
     pub(crate) fn is_other_result(&self, other: &Self) -> bool {
-        self.has_other_location(other) || !self.body.is_same(&other.body)
-    }
-
-    /// True if both answers name a resource, and not the same one.
-    pub(super) fn has_other_location(&self, other: &Self) -> bool {
-        match (self.header("location"), other.header("location")) {
-            (Some(first), Some(second)) => first != second,
-            _ => false,
-        }
+        let locations = self.header("location").zip(other.header("location"));
+        locations.is_some_and(|(one, other)| one != other) || !self.body.is_same(&other.body)
     }
 
     /// True for answers that an overloaded service or its gateway gives, whatever the key.
@@ -190,12 +178,6 @@ pub(super) fn counted(words: impl IntoIterator<Item = String>) -> String {
     for word in words {
         *counts.entry(word).or_default() += 1;
     }
-    let mut text = String::new();
-    for (word, count) in counts {
-        if !text.is_empty() {
-            text.push_str(", ");
-        }
-        let _ = write!(text, "{count} × {word}");
-    }
-    text
+    let counts = counts.into_iter().map(|(word, count)| format!("{count} × {word}"));
+    counts.collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,6 @@
 //! The facts of a deployment: its servers, its Sentinels, and the rights of its users.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -103,14 +103,10 @@ async fn read_all(
     asked: &AskedRights<'_>,
     clock: &dyn Fn() -> u64,
 ) -> Result<NodeFacts, StoreError> {
-    let mut commands = names(asked.sent);
-    for name in names(asked.steps) {
-        if !commands.contains(&name) {
-            commands.push(name);
-        }
-    }
+    let sent = asked.sent.iter().chain(asked.steps);
+    let commands: BTreeSet<_> = sent.map(|sent| sent.command.clone()).collect();
+    let commands: Vec<_> = commands.into_iter().collect();
     let (mut facts, arities) = read_node(client, node, &commands, clock).await?;
-    let arities = facts.missing_commands.clone().map(|_| arities);
     facts.user = match read_user(client, node).await? {
         Ok(user) => read_rights(client, node, &user, asked.sent, &arities).await?,
         Err(refusal) => Err(refusal),
@@ -129,15 +125,4 @@ async fn read_sentinels(client: &Client) -> Vec<SentinelFacts> {
     let Some(named) = &client.target().sentinels else { return Vec::new() };
     let asked = named.targets(client.target());
     join_all(asked.into_iter().map(|sentinel| read_sentinel(sentinel, named))).await
-}
-
-/// The names of these commands, each once.
-fn names(sent: &[SentCommand]) -> Vec<String> {
-    let mut names = Vec::new();
-    for sent in sent {
-        if !names.contains(&sent.command) {
-            names.push(sent.command.clone());
-        }
-    }
-    names
 }

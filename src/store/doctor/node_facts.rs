@@ -36,7 +36,7 @@ pub(super) async fn read_node(
     node: &Target,
     commands: &[String],
     clock: &dyn Fn() -> u64,
-) -> Result<(NodeFacts, Arities), StoreError> {
+) -> Result<(NodeFacts, FactResult<Arities>), StoreError> {
     let mut main = redis::pipe();
     main.cmd("INFO");
     for parameter in PARAMETERS {
@@ -59,10 +59,7 @@ pub(super) async fn read_node(
         config.insert(parameter, value.and_then(|value| parameter_value(value, &command)));
     }
     let table = answered(replies.next(), "COMMAND INFO", "+command|info")?;
-    let (missing_commands, arities) = match table {
-        Ok(table) => command_table(commands, table),
-        Err(refusal) => (Err(refusal), Arities::new()),
-    };
+    let arities = table.and_then(|table| arities_of(commands, table));
     let mut cluster_info = None;
     let mut cluster_line = None;
     if is_cluster {
@@ -78,7 +75,9 @@ pub(super) async fn read_node(
         info: info.and_then(|info| fields("INFO", info)),
         config,
         clock: read_clock(client, node, clock).await?,
-        missing_commands,
+        missing_commands: arities.clone().map(|known| {
+            commands.iter().filter(|command| !known.contains_key(*command)).cloned().collect()
+        }),
         cluster_info,
         cluster_line,
         user: Err(not_understood("ACL WHOAMI")),
@@ -188,26 +187,17 @@ fn parameter_value(reply: Value, command: &str) -> FactResult<String> {
     value.ok_or_else(|| RefusedFact::unusable(command, "the server does not report this parameter"))
 }
 
-/// The commands that the server does not have, and the number of words of the others.
-fn command_table(commands: &[String], reply: Value) -> (FactResult<Vec<String>>, Arities) {
-    let Some(entries) = reply::array(reply) else {
-        return (Err(not_understood("COMMAND INFO")), Arities::new());
-    };
-    let mut missing = Vec::new();
+/// The number of words of each of these commands that the server has.
+fn arities_of(commands: &[String], reply: Value) -> FactResult<Arities> {
+    let entries = reply::array(reply).ok_or_else(|| not_understood("COMMAND INFO"))?;
     let mut arities = Arities::new();
     for (command, entry) in commands.iter().zip(entries) {
-        let arity = match reply::array(entry) {
-            Some(parts) => parts.get(1).and_then(reply::integer),
-            None => None,
-        };
-        match arity {
-            Some(arity) => {
-                arities.insert(command.clone(), arity);
-            }
-            None => missing.push(command.clone()),
+        let parts = reply::array(entry).unwrap_or_default();
+        if let Some(arity) = parts.get(1).and_then(reply::integer) {
+            arities.insert(command.clone(), arity);
         }
     }
-    (Ok(missing), arities)
+    Ok(arities)
 }
 
 /// The node's own line of CLUSTER NODES, which alone shows the slots that it moves.

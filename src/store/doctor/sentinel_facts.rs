@@ -16,29 +16,27 @@ pub(super) async fn read_sentinel(sentinel: Target, sentinels: &Sentinels) -> Se
         Address::Tcp(host, port) => format!("Sentinel {host}:{port}"),
         _ => format!("Sentinel {sentinel}"),
     };
-    let (master, quorum) = ask(&sentinel, &sentinels.service).await;
+    let mut connection = Connection::dial(&sentinel).await;
+    let master = ask(&mut connection, "MASTER", &sentinels.service).await;
+    let quorum = ask(&mut connection, "CKQUORUM", &sentinels.service).await;
     SentinelFacts { name, master: master_fields(master), quorum: quorum_reply(quorum) }
 }
 
-/// Asks both questions on one connection. A Sentinel that does not answer the first is not asked
-/// the second, so that the run waits for it once.
+/// Asks a question. A Sentinel that does not answer one is not asked the next, so that the run waits
+/// for it once.
 async fn ask(
-    sentinel: &Target,
+    connection: &mut Result<Connection, StoreError>,
+    question: &str,
     service: &str,
-) -> (Result<Value, StoreError>, Result<Value, StoreError>) {
-    let mut connection = match Connection::dial(sentinel).await {
-        Ok(connection) => connection,
-        Err(error) => return (Err(error.clone()), Err(error)),
-    };
-    let master = connection.call_ok(&pack(["SENTINEL", "MASTER", service])).await;
-    if let Err(error) = &master
+) -> Result<Value, StoreError> {
+    let open = connection.as_mut().map_err(|error| error.clone())?;
+    let reply = open.call_ok(&pack(["SENTINEL", question, service])).await;
+    if let Err(error) = &reply
         && is_fatal(error)
     {
-        let error = error.clone();
-        return (master, Err(error));
+        *connection = Err(error.clone());
     }
-    let quorum = connection.call_ok(&pack(["SENTINEL", "CKQUORUM", service])).await;
-    (master, quorum)
+    reply
 }
 
 fn master_fields(reply: Result<Value, StoreError>) -> FactResult<BTreeMap<String, String>> {

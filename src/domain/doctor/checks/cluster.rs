@@ -85,7 +85,7 @@ fn is_in_one_slot(schema: &Schema) -> bool {
 
 /// True if some call names more than one Redis key of the record.
 fn sends_several_keys(schema: &Schema) -> bool {
-    let mut calls = schema.steps().into_iter().flat_map(|step| &step.calls);
+    let mut calls = schema.steps().flat_map(|step| &step.calls);
     calls
         .any(|call| (0..schema.keys.len()).filter(|index| schema.touches(call, *index)).count() > 1)
 }

@@ -16,11 +16,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Nothing,
         title: "whether the server accepts writes now",
-        consequence: "Requests fail, or are executed without a lock. A worker that had its effect cannot \
-                      store its response.",
-        remedy: "READONLY: use the master. NOREPLICAS: start the replicas. MISCONF: make room on the \
-                 disk, and look at the server's log. OOM: raise maxmemory, or move other data away. \
-                 CLUSTERDOWN: start the nodes that are down.",
+        consequence: "Requests fail, or are executed without a lock. A worker that had its effect \
+                      cannot store its response.",
+        remedy: "READONLY: use the master. NOREPLICAS: start the replicas. MISCONF: make room on \
+                 the disk, and look at the server's log. OOM: raise maxmemory, or move other data \
+                 away. CLUSTERDOWN: start the nodes that are down.",
         judge: CheckJudge::EachNode(server::writes),
     },
     DoctorCheck {
@@ -28,11 +28,12 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "whether Redis may delete locks and results to free memory",
-        consequence: "Redis deletes a lock while its worker runs, or a result before the retry comes. \
-                      The next request with the key executes again.",
-        remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Or set it here: \
-                 `CONFIG SET maxmemory-policy noeviction`, and in redis.conf. Then Redis refuses all writes \
-                 when its memory is full, so make sure first that it does not fill.",
+        consequence: "Redis deletes a lock while its worker runs, or a result before the retry \
+                      comes. The next request with the key executes again.",
+        remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Or set \
+                 it here: `CONFIG SET maxmemory-policy noeviction`, and in redis.conf. Then Redis \
+                 refuses all writes when its memory is full, so make sure first that it does not \
+                 fill.",
         judge: CheckJudge::EachNode(memory::eviction_policy),
     },
     DoctorCheck {
@@ -40,10 +41,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Nothing,
         title: "memory in use, against maxmemory",
-        consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
-                      worker that had its effect then cannot store its response.",
-        remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \
-                 another server.",
+        consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. \
+                      A worker that had its effect then cannot store its response.",
+        remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other \
+                 data to another server.",
         judge: CheckJudge::EachNode(memory::headroom),
     },
     DoctorCheck {
@@ -51,10 +52,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Nothing,
         title: "keys that Redis has evicted since it started",
-        consequence: "Locks and results may be among them. Redis does not record which keys it evicted.",
-        remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Do not set it \
-                 here before there is room: a full server would refuse all writes. Look for operations \
-                 that were executed twice.",
+        consequence: "Locks and results may be among them. Redis does not record which keys it \
+                      evicted.",
+        remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Do not \
+                 set it here before there is room: a full server would refuse all writes. Look for \
+                 operations that were executed twice.",
         judge: CheckJudge::EachNode(memory::evictions),
     },
     DoctorCheck {
@@ -62,14 +64,15 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "what a crash or a restart of the server loses",
-        consequence: "A crash of the server loses what is not on disk: all locks and results without \
-                     persistence, those since the last snapshot with RDB alone, those of about one \
-                     second with appendfsync everysec, and usually of up to 30 seconds with no. The \
-                     next request with such a key executes again.",
-        remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On the \
-                 running server, `CONFIG SET appendfsync everysec` (or always, to lose nothing), then \
-                 `CONFIG SET appendonly yes`. Wait until INFO persistence shows aof_rewrite_in_progress:0 \
-                 and aof_last_bgrewrite_status:ok. Then write both settings into redis.conf.",
+        consequence: "A crash of the server loses what is not on disk: all locks and results \
+                      without persistence, those since the last snapshot with RDB alone, those of \
+                      about one second with appendfsync everysec, and usually of up to 30 seconds \
+                      with no. The next request with such a key executes again.",
+        remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On \
+                 the running server, `CONFIG SET appendfsync everysec` (or always, to lose \
+                 nothing), then `CONFIG SET appendonly yes`. Wait until INFO persistence shows \
+                 aof_rewrite_in_progress:0 and aof_last_bgrewrite_status:ok. Then write both \
+                 settings into redis.conf.",
         judge: CheckJudge::EachNode(server::persistence),
     },
     DoctorCheck {
@@ -77,9 +80,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Nothing,
         title: "the role, the number of replicas, and their lag",
-        consequence: "A failover to a replica that lags loses all locks and results that it has not \
-                      received.",
-        remedy: "Look for the reason in the replica's log, and at the network between both servers.",
+        consequence: "A failover to a replica that lags loses all locks and results that it has \
+                      not received.",
+        remedy: "Look for the reason in the replica's log, and at the network between both \
+                 servers.",
         judge: CheckJudge::EachNode(server::replication),
     },
     DoctorCheck {
@@ -87,13 +91,13 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "whether a failover can lose acknowledged locks and results",
-        consequence: "The replica that takes over may lack the last locks and results, although their \
-                      writers got OK. The next request with such a key executes again.",
+        consequence: "The replica that takes over may lack the last locks and results, although \
+                      their writers got OK. The next request with such a key executes again.",
         remedy: "Set min-replicas-to-write 1 and min-replicas-max-lag 10 in redis.conf, which \
-                bounds the time in which an isolated master accepts writes. With a single \
-                replica, the master then refuses writes while that replica is away, so add a \
-                second one first. Let the service send WAIT 1 after it has taken the lock, and \
-                let the system that has the effect reject a second one with the same key.",
+                 bounds the time in which an isolated master accepts writes. With a single \
+                 replica, the master then refuses writes while that replica is away, so add a \
+                 second one first. Let the service send WAIT 1 after it has taken the lock, and \
+                 let the system that has the effect reject a second one with the same key.",
         judge: CheckJudge::EachNode(server::failover_loss),
     },
     DoctorCheck {
@@ -101,10 +105,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "the server's clock against this machine's clock",
-        consequence: "A host with this machine's clock takes the times in values for earlier or later \
-                      than they are. It may treat a lock as expired while its worker runs.",
-        remedy: "Synchronise both clocks (NTP), or run doctor on a host of the service to compare its \
-                 clock.",
+        consequence: "A host with this machine's clock takes the times in values for earlier or \
+                      later than they are. It may treat a lock as expired while its worker runs.",
+        remedy: "Synchronise both clocks (NTP), or run doctor on a host of the service to compare \
+                 its clock.",
         judge: CheckJudge::EachNode(server::clock_local),
     },
     DoctorCheck {
@@ -112,8 +116,8 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "commands that were renamed or disabled",
-        consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
-                      its response.",
+        consequence: "The step fails. If complete fails, the worker has had its effect and cannot \
+                      store its response.",
         remedy: "Remove the rename-command line, and restrict the command with ACL rules.",
         judge: CheckJudge::EachNode(server::commands),
     },
@@ -131,8 +135,8 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Server,
         needs: SampleNeed::Schemas,
         title: "whether the services' user may send what the steps send",
-        consequence: "The step fails. If complete fails, the worker has had its effect and cannot store \
-                      its response: after the lock TTL, a retry executes again.",
+        consequence: "The step fails. If complete fails, the worker has had its effect and cannot \
+                      store its response: after the lock TTL, a retry executes again.",
         remedy: "Add the command and the key pattern to the ACL rules of the user.",
         judge: CheckJudge::Whole(rights::of_service),
     },
@@ -141,11 +145,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Cluster,
         needs: SampleNeed::Nothing,
         title: "whether every slot of the cluster is served, and stays where it is",
-        consequence: "Requests fail, or are executed without a lock, at least for keys in slots that \
-                     are not served.",
+        consequence: "Requests fail, or are executed without a lock, at least for keys in slots \
+                      that are not served.",
         remedy: "Start the nodes that are down, and assign the slots that no node serves \
-                (redis-cli --cluster check). Run doctor again after a few seconds, because a \
-                server that is starting reports this, too.",
+                 (redis-cli --cluster check). Run doctor again after a few seconds, because a \
+                 server that is starting reports this, too.",
         judge: CheckJudge::Whole(cluster::state),
     },
     DoctorCheck {
@@ -154,7 +158,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         needs: SampleNeed::Nothing,
         title: "whether the Sentinels can agree on a failover",
         consequence: "If the Sentinels cannot agree when the master fails, no replica is promoted. \
-                     Requests fail, or are executed without a lock, until an operator acts.",
+                      Requests fail, or are executed without a lock, until an operator acts.",
         remedy: "Run at least 3 Sentinels on different machines, with a quorum of 2.",
         judge: CheckJudge::Whole(cluster::sentinels),
     },
@@ -163,10 +167,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Sentinel,
         needs: SampleNeed::Schemas,
         title: "whether locks outlive the time until Sentinels begin a failover",
-        consequence: "While the master is down, no worker can renew its lock or store its response. The \
-                      locks expire before a replica takes over, and retries then execute again.",
-        remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover together, or \
-                 lower that time on each Sentinel with SENTINEL SET.",
+        consequence: "While the master is down, no worker can renew its lock or store its \
+                      response. The locks expire before a replica takes over, and retries then \
+                      execute again.",
+        remedy: "Use a lock TTL that is longer than down-after-milliseconds and the failover \
+                 together, or lower that time on each Sentinel with SENTINEL SET.",
         judge: CheckJudge::Whole(cluster::down_after),
     },
     DoctorCheck {
@@ -176,10 +181,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         title: "whether locks never expire",
         consequence: "If the worker of such a lock dies, every retry is rejected until an operator \
                       removes the lock.",
-        remedy: "List them with `idemctl list --finding no-expiry`, and find out which workers are gone. \
-                 `idemctl force-unlock KEY` removes one lock. Find out which code sets a lock without a \
-                 TTL. If no worker is running any more, `idemctl sweep --orphaned` shows the orphaned \
-                 locks, asks, and removes all of them.",
+        remedy: "List them with `idemctl list --finding no-expiry`, and find out which workers are \
+                 gone. `idemctl force-unlock KEY` removes one lock. Find out which code sets a \
+                 lock without a TTL. If no worker is running any more, `idemctl sweep --orphaned` \
+                 shows the orphaned locks, asks, and removes all of them.",
         judge: CheckJudge::Whole(ttl::endless_locks),
     },
     DoctorCheck {
@@ -187,12 +192,12 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Ttl,
         needs: SampleNeed::AllKeys,
         title: "the stated TTLs, against the times left of all locks and of sampled results",
-        consequence: "Either the TTL is not the one that the service sets, so that ages and selections by \
-                      age are wrong, or some records have a wrong TTL. A lock with a result's TTL \
-                      rejects retries for that long if its worker dies.",
+        consequence: "Either the TTL is not the one that the service sets, so that ages and \
+                      selections by age are wrong, or some records have a wrong TTL. A lock with a \
+                      result's TTL rejects retries for that long if its worker dies.",
         remedy: "List these locks with `idemctl list --finding excess-ttl`. If the service sets \
-                another TTL, state it: `idemctl context set NAME --lock-ttl SCHEMA=DURATION`, \
-                or --result-ttl for results.",
+                 another TTL, state it: `idemctl context set NAME --lock-ttl SCHEMA=DURATION`, or \
+                 --result-ttl for results.",
         judge: CheckJudge::Whole(ttl::observed),
     },
     DoctorCheck {
@@ -200,9 +205,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Ttl,
         needs: SampleNeed::Records,
         title: "whether results outlive the time in which a request can come again",
-        consequence: "A retry or a redelivery that comes after the result expired is executed again.",
-        remedy: "Use a result TTL that is longer than the time in which the request can come again. When \
-                 the service uses it, state it: `idemctl context set NAME --result-ttl SCHEMA=DURATION`.",
+        consequence: "A retry or a redelivery that comes after the result expired is executed \
+                      again.",
+        remedy: "Use a result TTL that is longer than the time in which the request can come \
+                 again. When the service uses it, state it: `idemctl context set NAME --result-ttl \
+                 SCHEMA=DURATION`.",
         judge: CheckJudge::Whole(ttl::retry_window),
     },
     DoctorCheck {
@@ -210,10 +217,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Ttl,
         needs: SampleNeed::Records,
         title: "how many locks expire before their result is stored",
-        consequence: "Either the worker died, or its handler runs for longer than the lock TTL, and a \
-                      retry starts the same operation a second time.",
-        remedy: "Use a lock TTL that is well above the slowest run of the handler, or let the service \
-                 renew its locks.",
+        consequence: "Either the worker died, or its handler runs for longer than the lock TTL, \
+                      and a retry starts the same operation a second time.",
+        remedy: "Use a lock TTL that is well above the slowest run of the handler, or let the \
+                 service renew its locks.",
         judge: CheckJudge::Whole(ttl_observed::hold_times),
     },
     DoctorCheck {
@@ -221,10 +228,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Ttl,
         needs: SampleNeed::Records,
         title: "locks that are renewed for longer than a request runs",
-        consequence: "If the handler hangs or is gone, and only its timer renews the lock, every retry is \
-                      rejected until the process ends.",
-        remedy: "Look at the process that holds the lock. `idemctl list --state in-progress` shows the \
-                 locks with their owners. Let services stop renewing after the longest run.",
+        consequence: "If the handler hangs or is gone, and only its timer renews the lock, every \
+                      retry is rejected until the process ends.",
+        remedy: "Look at the process that holds the lock. `idemctl list --state in-progress` shows \
+                 the locks with their owners. Let services stop renewing after the longest run.",
         judge: CheckJudge::Whole(ttl_observed::renewed_locks),
     },
     DoctorCheck {
@@ -232,10 +239,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Capacity,
         needs: SampleNeed::Records,
         title: "the memory that results will need, against maxmemory",
-        consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. A \
-                      worker that had its effect then cannot store its response.",
-        remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other data to \
-                 another server.",
+        consequence: "When memory is full, Redis evicts keys, or refuses SET and scripts with OOM. \
+                      A worker that had its effect then cannot store its response.",
+        remedy: "Raise maxmemory, shorten the result TTL, store smaller responses, or move other \
+                 data to another server.",
         judge: CheckJudge::Whole(memory::capacity),
     },
     DoctorCheck {
@@ -245,7 +252,8 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         title: "whether the Redis keys of a record are in one slot",
         consequence: "No step can change the Redis keys together. A failover or crash between two \
                       commands leaves a lock without its result, or the reverse.",
-        remedy: "Put the same hash tag into both templates, for example lock:{KEY} and result:{KEY}.",
+        remedy: "Put the same hash tag into both templates, for example lock:{KEY} and \
+                 result:{KEY}.",
         judge: CheckJudge::Whole(cluster::keys_in_slots),
     },
     DoctorCheck {
@@ -254,8 +262,8 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         needs: SampleNeed::Records,
         title: "whether the steps of each schema in use keep the invariants of explore",
         consequence: "Requests at the same time or ordinary faults are enough, such as a handler \
-                     that fails, or a call that a client library sends again. No setting of the \
-                     server prevents it.",
+                      that fails, or a call that a client library sends again. No setting of the \
+                      server prevents it.",
         remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation on a temporary \
                  Redis, and suggests a change of the scripts.",
         judge: CheckJudge::Whole(keys::violations),
@@ -265,11 +273,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Keys,
         needs: SampleNeed::Records,
         title: "whether keys are constants, bare numbers, or too short",
-        consequence: "Two clients choose the same key sooner or later. The second one gets the response \
-                      of the first one, and its own operation is not executed.",
+        consequence: "Two clients choose the same key sooner or later. The second one gets the \
+                      response of the first one, and its own operation is not executed.",
         remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \
-                 version 4, and repeat it in each retry. The identifier of a message or an order is a \
-                 good key if nobody else can have the same.",
+                 version 4, and repeat it in each retry. The identifier of a message or an order \
+                 is a good key if nobody else can have the same.",
         judge: CheckJudge::Whole(keys::guessable),
     },
     DoctorCheck {
@@ -277,10 +285,11 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         group: CheckGroup::Keys,
         needs: SampleNeed::Records,
         title: "whether some keys have quotation marks and others have none",
-        consequence: "The header's value is a quoted string, and some clients and proxies leave out the \
-                      quotation marks or change them. A retry in the other form is another key, and \
-                      executes again.",
-        remedy: "Let the service parse the header as a structured field, so that both forms are one key.",
+        consequence: "The header's value is a quoted string, and some clients and proxies leave \
+                      out the quotation marks or change them. A retry in the other form is another \
+                      key, and executes again.",
+        remedy: "Let the service parse the header as a structured field, so that both forms are \
+                 one key.",
         judge: CheckJudge::Whole(keys::quoted),
     },
 ];

@@ -139,10 +139,13 @@ pub(super) fn failover_loss(node: &NodeFacts, _: &DeploymentFacts) -> FactResult
         return Ok(CheckJudgement::ok("no replica can take over, so no failover loses writes"));
     }
     let least = node.config("min-replicas-to-write")?;
+    if least == "0" {
+        let found = CheckJudgement::warning("min-replicas-to-write is 0");
+        return Ok(found.with_fault(ModelledFault::LostWrites));
+    }
     let lag = node.config("min-replicas-max-lag")?;
     let fact = format!("min-replicas-to-write is {least}, min-replicas-max-lag {lag} s");
-    let has_effect = least != "0" && lag != "0";
-    let found = if has_effect { CheckJudgement::note(fact) } else { CheckJudgement::warning(fact) };
+    let found = if lag == "0" { CheckJudgement::warning(fact) } else { CheckJudgement::note(fact) };
     Ok(found.with_fault(ModelledFault::LostWrites))
 }
 

@@ -166,21 +166,26 @@ pub(super) fn different_keys(made: &MadeSteps<'_>) -> Judged {
         let judged = if is_rejected { fail(message) } else { inconclusive(message) };
         return showing(judged, &[(1, place)]);
     }
-    match made.executions() {
+    let said = match made.executions() {
         Executions::Unknown(why) => return inconclusive(why),
-        Executions::NotCounted => all_differ(task, exchanges, &words)?,
+        Executions::NotCounted => {
+            all_differ(task, exchanges, &words)?;
+            "with different results".to_owned()
+        }
         Executions::Times(_) if task.counts_by_key => {
-            for count in made.results.iter().skip(2) {
+            let counts = &made.results[2..];
+            for count in counts {
                 check_one(count, &words)?;
             }
+            format!("and each of {} counted executed", counts.len())
         }
         Executions::Times(count) if count != exchanges.len() as u64 => {
             return fail_by_number(format!("all succeeded, but executed {count} times ({words})"));
         }
-        Executions::Times(_) => {}
-    }
+        Executions::Times(_) => "and each executed".to_owned(),
+    };
     check_spread(&made.results[1])?;
-    pass(format!("all succeeded, and each executed ({words})"))
+    pass(format!("all succeeded, {said} ({words})"))
 }
 
 /// Passes if the number of a new key, which was 0 before, is 1.
