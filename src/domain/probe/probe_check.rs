@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use strum::IntoStaticStr;
 
-use super::checks::judging::{Judged, MadeSteps};
 use super::message::{ProbeExchange, ProbeRequest};
 use super::profile::ProfileClause;
 use super::task::ProbeTask;
@@ -77,6 +76,16 @@ pub(crate) struct ProbeCheck {
     pub(super) steps: fn(&ProbeTask) -> Steps,
     pub(super) judge: fn(&MadeSteps<'_>) -> Judged,
 }
+
+/// A check that was made: one result for each of its steps.
+#[derive(Clone, Copy)]
+pub(super) struct MadeSteps<'a> {
+    pub(super) task: &'a ProbeTask,
+    pub(super) results: &'a [ProbeStepResult],
+}
+
+/// A judgement; as an error if it ends the check early.
+pub(super) type Judged<T = ProbeJudgement> = Result<T, ProbeJudgement>;
 
 /// The steps of a check, or why it is not applicable.
 pub(crate) type Steps = Result<Vec<ProbeStep>, String>;

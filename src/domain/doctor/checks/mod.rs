@@ -1,10 +1,10 @@
 //! What each check says of the facts, by subject.
 
 mod cluster;
-mod keys;
+mod keys_and_schemas;
 mod memory;
 pub(super) mod registry;
 mod rights;
-mod server;
+mod server_state;
 mod ttl;
 mod ttl_observed;

@@ -1,6 +1,6 @@
 //! All checks, in the order of the page.
 
-use super::{cluster, keys, memory, rights, server, ttl, ttl_observed};
+use super::{cluster, keys_and_schemas, memory, rights, server_state, ttl, ttl_observed};
 use crate::domain::doctor::doctor_check::{CheckGroup, CheckJudge, DoctorCheck, SampleNeed};
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, of_each_node};
@@ -21,7 +21,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         remedy: "READONLY: use the master. NOREPLICAS: start the replicas. MISCONF: make room on \
                  the disk, and look at the server's log. OOM: raise maxmemory, or move other data \
                  away. CLUSTERDOWN: start the nodes that are down.",
-        judge: CheckJudge::EachNode(server::writes),
+        judge: CheckJudge::EachNode(server_state::writes),
     },
     DoctorCheck {
         code: "eviction-policy",
@@ -73,7 +73,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                  nothing), then `CONFIG SET appendonly yes`. Wait until INFO persistence shows \
                  aof_rewrite_in_progress:0 and aof_last_bgrewrite_status:ok. Then write both \
                  settings into redis.conf.",
-        judge: CheckJudge::EachNode(server::persistence),
+        judge: CheckJudge::EachNode(server_state::persistence),
     },
     DoctorCheck {
         code: "replication",
@@ -84,7 +84,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                       not received.",
         remedy: "Look for the reason in the replica's log, and at the network between both \
                  servers.",
-        judge: CheckJudge::EachNode(server::replication),
+        judge: CheckJudge::EachNode(server_state::replication),
     },
     DoctorCheck {
         code: "failover-loss",
@@ -98,7 +98,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                  replica, the master then refuses writes while that replica is away, so add a \
                  second one first. Let the service send WAIT 1 after it has taken the lock, and \
                  let the system that has the effect reject a second one with the same key.",
-        judge: CheckJudge::EachNode(server::failover_loss),
+        judge: CheckJudge::EachNode(server_state::failover_loss),
     },
     DoctorCheck {
         code: "clock-local",
@@ -109,7 +109,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                       later than they are. It may treat a lock as expired while its worker runs.",
         remedy: "Synchronise both clocks (NTP), or run doctor on a host of the service to compare \
                  its clock.",
-        judge: CheckJudge::EachNode(server::clock_local),
+        judge: CheckJudge::EachNode(server_state::clock_local),
     },
     DoctorCheck {
         code: "commands",
@@ -119,7 +119,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         consequence: "The step fails. If complete fails, the worker has had its effect and cannot \
                       store its response.",
         remedy: "Remove the rename-command line, and restrict the command with ACL rules.",
-        judge: CheckJudge::EachNode(server::commands),
+        judge: CheckJudge::EachNode(server_state::commands),
     },
     DoctorCheck {
         code: "user-rights",
@@ -266,7 +266,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                       server prevents it.",
         remedy: "`idemctl explore --sandbox --schema SCHEMA` shows every violation on a temporary \
                  Redis, and suggests a change of the scripts.",
-        judge: CheckJudge::Whole(keys::violations),
+        judge: CheckJudge::Whole(keys_and_schemas::violations),
     },
     DoctorCheck {
         code: "guessable-keys",
@@ -278,7 +278,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         remedy: "Let clients send a random key with 128 bits for each operation, such as a UUID of \
                  version 4, and repeat it in each retry. The identifier of a message or an order \
                  is a good key if nobody else can have the same.",
-        judge: CheckJudge::Whole(keys::guessable),
+        judge: CheckJudge::Whole(keys_and_schemas::guessable),
     },
     DoctorCheck {
         code: "quoted-keys",
@@ -290,7 +290,7 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                       key, and executes again.",
         remedy: "Let the service parse the header as a structured field, so that both forms are \
                  one key.",
-        judge: CheckJudge::Whole(keys::quoted),
+        judge: CheckJudge::Whole(keys_and_schemas::quoted),
     },
 ];
 

@@ -1,11 +1,12 @@
 //! Requests at the same time.
 
 use super::judging::{
-    Executions, Judged, MadeSteps, compare, fail, fail_by_number, inconclusive, pass, showing,
-    statuses,
+    Executions, compare, fail, fail_by_number, inconclusive, pass, showing, statuses,
 };
 use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeRequest, counted};
-use crate::domain::probe::probe_check::{ProbeAction, ProbeStep, ProbeStepResult, Steps};
+use crate::domain::probe::probe_check::{
+    Judged, MadeSteps, ProbeAction, ProbeStep, ProbeStepResult, Steps,
+};
 use crate::domain::probe::task::ProbeTask;
 
 /// How many keys are counted, if each one has a number of its own. Each count asks `--effects`

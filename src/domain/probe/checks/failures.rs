@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use super::judging::{
-    Judged, MadeSteps, answer_of, compare, fail, inconclusive, not_applicable, pass, reported,
-    showing, success,
+    answer_of, compare, fail, inconclusive, not_applicable, pass, reported, showing, success,
 };
 use crate::domain::probe::message::ProbeOutcome;
-use crate::domain::probe::probe_check::{ProbeAction, Steps};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 pub(super) fn disconnect(task: &ProbeTask) -> Steps {

@@ -1,7 +1,7 @@
 //! What a service does if its record is lost or replaced.
 
-use super::judging::{Judged, MadeSteps, answer_of, compare, fail, inconclusive, pass, showing};
-use crate::domain::probe::probe_check::{ProbeAction, RecordFault, Steps};
+use super::judging::{answer_of, compare, fail, inconclusive, pass, showing};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, RecordFault, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 /// A quick handler ends before the lock can be changed.

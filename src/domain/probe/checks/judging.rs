@@ -1,18 +1,8 @@
 //! What several judgements share.
 
 use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeOutcome};
-use crate::domain::probe::probe_check::{ProbeJudgement, ProbeStepResult, ProbeVerdict};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeJudgement, ProbeVerdict};
 use crate::domain::probe::task::ProbeTask;
-
-/// A judgement; as an error if it ends the check early.
-pub(in crate::domain::probe) type Judged<T = ProbeJudgement> = Result<T, ProbeJudgement>;
-
-/// A check that was made: one result for each of its steps.
-#[derive(Clone, Copy)]
-pub(in crate::domain::probe) struct MadeSteps<'a> {
-    pub(in crate::domain::probe) task: &'a ProbeTask,
-    pub(in crate::domain::probe) results: &'a [ProbeStepResult],
-}
 
 /// How often the service executed between the first and the last count.
 pub(super) enum Executions {

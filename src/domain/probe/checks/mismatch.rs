@@ -1,12 +1,12 @@
 //! A key that is missing, or is used again for something else.
 
 use super::judging::{
-    Executions, Judged, MadeSteps, compare, fail, fail_by_number, inconclusive, not_applicable,
-    pass, showing, statuses,
+    Executions, compare, fail, fail_by_number, inconclusive, not_applicable, pass, showing,
+    statuses,
 };
 use crate::domain::probe::message::{ProbeAnswer, ProbeRequest};
 use crate::domain::probe::payload::{members_of, with_other_member, with_path};
-use crate::domain::probe::probe_check::{ProbeAction, Steps};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::probe::template::KeyPlace;
 

@@ -3,7 +3,7 @@
 mod concurrency;
 mod failures;
 mod faults;
-pub(super) mod judging;
+mod judging;
 mod mismatch;
 pub(super) mod registry;
 mod replay;

@@ -1,9 +1,9 @@
 //! A retry after the request completed.
 
-use super::judging::{Judged, MadeSteps, compare, fail, inconclusive, not_applicable, pass};
+use super::judging::{compare, fail, inconclusive, not_applicable, pass};
 use crate::domain::duration::exact;
 use crate::domain::probe::message::ProbeAnswer;
-use crate::domain::probe::probe_check::{ProbeAction, Steps};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 pub(super) fn send_twice(task: &ProbeTask) -> Steps {

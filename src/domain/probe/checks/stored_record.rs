@@ -1,9 +1,11 @@
 //! What Redis holds between the requests.
 
-use super::judging::{Judged, MadeSteps, fail, inconclusive, not_applicable, pass, reported};
+use super::judging::{fail, inconclusive, not_applicable, pass, reported};
 use crate::domain::duration::{longer_than, short};
 use crate::domain::probe::message::ProbeExchange;
-use crate::domain::probe::probe_check::{ProbeAction, Steps, StoredRecord, StoredTime};
+use crate::domain::probe::probe_check::{
+    Judged, MadeSteps, ProbeAction, Steps, StoredRecord, StoredTime,
+};
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::record::age;
 
