@@ -43,8 +43,12 @@ pub(super) fn endless_locks(facts: &DeploymentFacts) -> Judgements {
         judgements.push(CheckJudgement::unknown(gap));
     } else if judgements.is_empty() {
         // A schema without records here may have them under another prefix.
-        let seen: Vec<_> = sample.schemas.iter().map(|of| of.schema.name.as_str()).collect();
-        let fact = format!("no lock of {} is without expiry", seen.join(", "));
+        let with_ttl = sample.schemas.iter().filter(|of| of.schema.ttl(TtlOf::Lock).is_some());
+        let seen: Vec<_> = with_ttl.map(|of| of.schema.name.as_str()).collect();
+        let fact = match seen.as_slice() {
+            [] => "no schema in use gives its locks a TTL".to_owned(),
+            seen => format!("no lock of {} is without expiry", seen.join(", ")),
+        };
         judgements.push(CheckJudgement::ok(fact));
     }
     Ok(judgements)
