@@ -5,6 +5,7 @@ pub mod variant;
 
 pub mod attempts;
 mod command;
+mod matrix;
 mod server;
 mod stable;
 mod traces;

@@ -116,15 +116,20 @@ pub fn reference() -> Variant {
     Variant::of("reference")
 }
 
-/// What the scenario comes to with a built-in schema; the whole matrix is played once.
-#[track_caller]
-pub fn plays(schema: &str, scenario: &str) -> Cell {
+/// Every scenario with every built-in schema, played once.
+pub fn matrix() -> &'static [Cell] {
     static MATRIX: LazyLock<Vec<Cell>> = LazyLock::new(|| {
         let words = ["simulate", "--all", "--schema", "all", "--sandbox", "-o", "json"];
         cells(run(home().path(), &words))
     });
+    &MATRIX
+}
+
+/// What the scenario comes to with a built-in schema.
+#[track_caller]
+pub fn plays(schema: &str, scenario: &str) -> Cell {
     let is_asked = |cell: &&Cell| cell.0["schema"] == schema && cell.0["scenario"] == scenario;
-    MATRIX
+    matrix()
         .iter()
         .find(is_asked)
         .cloned()
