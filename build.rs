@@ -22,6 +22,9 @@ fn main() -> io::Result<()> {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     fs::write(out.join("built_in.rs"), schemas(&lua, "lua")?)?;
     fs::write(out.join("libraries.rs"), schemas(&lua.join("libraries"), "lua/libraries")?)?;
+    let scenarios = Path::new("src/domain/simulation/scenarios.toml");
+    println!("cargo::rerun-if-changed={}", scenarios.display());
+    fs::write(out.join("scenarios.json"), json(scenarios)?)?;
     println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
     Ok(())
 }

@@ -10,14 +10,14 @@ use serde_json::{Map, json};
 
 use crate::args::{Output, SchemaArgs};
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{AcceptedMatrix, Cell, FilesChange};
+use crate::domain::simulation::{AcceptedMatrix, Cell, FilesChange, SCENARIOS};
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, ComparedMatrix, Simulation};
 use crate::render::style::Palette;
 use crate::session::Session;
-use crate::sim::simulate::{LocalServers, SCENARIOS, Simulated, SimulationPlan, simulate};
+use crate::sim::simulate::{LocalServers, Simulated, SimulationPlan, simulate};
 
 /// Larger than any matrix.
 const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
@@ -94,19 +94,16 @@ pub struct Args {
 
 fn scenario_names() -> Vec<PossibleValue> {
     let mut names = vec![PossibleValue::new(LIST).help("show the scenarios")];
-    for scenario in SCENARIOS {
-        names.push(PossibleValue::new(scenario.story.name).help(scenario.story.summary));
+    for scenario in SCENARIOS.iter() {
+        names.push(PossibleValue::new(&scenario.name).help(&scenario.summary));
     }
     names
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.scenarios.iter().any(|name| name == LIST) {
-        let stories: Vec<_> = SCENARIOS.iter().map(|scenario| scenario.story).collect();
-        let values: Vec<_> = stories.iter().map(render::story).collect();
-        session.show(args.output, "scenarios", &values, |view| {
-            render::list(stories.into_iter(), view)
-        })?;
+        let values: Vec<_> = SCENARIOS.iter().map(render::scenario).collect();
+        session.show(args.output, "scenarios", &values, |view| render::list(&SCENARIOS, view))?;
         return Ok(Exit::Done);
     }
     let accepted = args.expect.as_deref().map(accepted).transpose()?;
@@ -204,8 +201,8 @@ fn plan(session: &mut Session, args: &Args) -> Result<SimulationPlan> {
     let (schemas, catalog) =
         session.schemas_to_play(&args.schemas, |_| true, Schema::unplayable_because)?;
     let mut scenarios = Vec::new();
-    for scenario in SCENARIOS {
-        if args.all || args.scenarios.iter().any(|name| name == scenario.story.name) {
+    for scenario in SCENARIOS.iter() {
+        if args.all || args.scenarios.contains(&scenario.name) {
             scenarios.push(scenario);
         }
     }

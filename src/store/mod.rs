@@ -33,5 +33,5 @@ pub use self::read::keyspace_scan::{KeyspaceScan, RecordDecoder};
 pub(crate) use self::read::page_size::ScanOptions;
 pub(crate) use self::read::reader::{ReadResult, RecordReader};
 pub use self::read::sampler::Sampler;
-pub(crate) use sandbox::{EntryValue, SandboxError, Setup, free_port, nowhere};
+pub(crate) use sandbox::{EntryValue, SandboxError, Setup, free_port};
 pub use sandbox::{Sandbox, SandboxKey};

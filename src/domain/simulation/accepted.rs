@@ -112,7 +112,7 @@ impl AcceptedMatrix {
         let mut differences: Vec<MatrixDifference> = Vec::new();
         for cell in cells {
             let schema = cell.schema.clone();
-            let scenario = cell.scenario.name.to_owned();
+            let scenario = cell.scenario.name.clone();
             let accepted = self.verdicts.get(&(schema.clone(), scenario.clone())).copied();
             let now = cell.judgement.verdict;
             let change = match accepted {
@@ -151,11 +151,12 @@ impl AcceptedMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::simulation::cell::Story;
     use crate::domain::simulation::judge::Judgement;
+    use crate::domain::simulation::scenario::Scenario;
 
     fn cell(scenario: &'static str, verdict: ScenarioVerdict) -> Cell {
-        let story = Story { name: scenario, summary: "", remedy: "" };
+        let scenario = Scenario { name: scenario.to_owned(), ..Scenario::default() };
+        let story = Box::leak(Box::new(scenario));
         let mut cell = Cell::not_applicable("mine", story, String::new());
         cell.judgement = Judgement { verdict, ..cell.judgement };
         cell

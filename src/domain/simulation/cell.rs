@@ -2,21 +2,14 @@
 
 use crate::domain::simulation::history::History;
 use crate::domain::simulation::judge::{Judgement, judge};
+use crate::domain::simulation::scenario::Scenario;
 use crate::domain::simulation::verdict::ScenarioVerdict;
-
-/// The texts of a scenario.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Story {
-    pub(crate) name: &'static str,
-    pub(crate) summary: &'static str,
-    pub(crate) remedy: &'static str,
-}
 
 /// One scenario executed with one schema: all takes, and the verdict on the worst one.
 #[derive(Debug, Clone)]
 pub struct Cell {
     pub(crate) schema: String,
-    pub(crate) scenario: Story,
+    pub(crate) scenario: &'static Scenario,
     pub(crate) judgement: Judgement,
     /// The takes, in the order in which they were executed.
     pub(crate) takes: Vec<History>,
@@ -25,11 +18,12 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The cell of a scenario that was executed. Without a take, the scenario is not applicable.
-    pub(crate) fn from_takes(schema: &str, scenario: Story, takes: Vec<History>) -> Self {
-        if takes.is_empty() {
-            return Self::not_applicable(schema, scenario, "there is nothing to play".to_owned());
-        }
+    /// The cell of a scenario that was executed, with at least one take.
+    pub(crate) fn from_takes(
+        schema: &str,
+        scenario: &'static Scenario,
+        takes: Vec<History>,
+    ) -> Self {
         let judged: Vec<_> = takes.iter().map(judge).collect();
         let mut worst = 0;
         for (index, judgement) in judged.iter().enumerate() {
@@ -50,7 +44,7 @@ impl Cell {
     }
 
     /// The cell of a scenario that does not apply to the schema, and why.
-    pub(crate) fn not_applicable(schema: &str, scenario: Story, why: String) -> Self {
+    pub(crate) fn not_applicable(schema: &str, scenario: &'static Scenario, why: String) -> Self {
         let judgement = Judgement {
             verdict: ScenarioVerdict::NotApplicable,
             effects: 0,
@@ -79,9 +73,8 @@ fn rank(judgement: &Judgement) -> (bool, ScenarioVerdict, Option<u64>) {
 mod tests {
     use super::*;
     use crate::domain::simulation::history::{ClientAnswer, Execution};
+    use crate::domain::simulation::scenario::SCENARIOS;
     use crate::domain::simulation::verdict::Excuse;
-
-    const STORY: Story = Story { name: "x", summary: "", remedy: "" };
 
     fn take(title: &str, effects: usize) -> History {
         let ran = Execution {
@@ -95,27 +88,22 @@ mod tests {
 
     #[test]
     fn the_worst_take_counts_and_is_named() {
-        let cell =
-            Cell::from_takes("s", STORY, vec![take("one", 1), take("two", 2), take("three", 2)]);
+        let cell = Cell::from_takes(
+            "s",
+            &SCENARIOS[0],
+            vec![take("one", 1), take("two", 2), take("three", 2)],
+        );
         assert_eq!((cell.judgement.verdict, cell.worst), (ScenarioVerdict::Duplicate, 1));
         assert!(cell.judgement.why.starts_with("two: "), "{}", cell.judgement.why);
         let mut refused = take("error", 0);
         refused.answer("payment", ClientAnswer::Error("no".into()));
-        assert_eq!(Cell::from_takes("s", STORY, vec![take("one", 1), refused]).worst, 1);
+        assert_eq!(Cell::from_takes("s", &SCENARIOS[0], vec![take("one", 1), refused]).worst, 1);
     }
 
     #[test]
     fn a_failure_is_worse_than_what_is_excused() {
         let excused = History { excuse: Some(Excuse::Environment), ..take("excused", 3) };
-        let cell = Cell::from_takes("s", STORY, vec![excused, take("own", 2)]);
+        let cell = Cell::from_takes("s", &SCENARIOS[0], vec![excused, take("own", 2)]);
         assert!(cell.worst == 1 && cell.judgement.is_failure());
-    }
-
-    #[test]
-    fn a_scenario_without_takes_is_not_applicable() {
-        assert_eq!(
-            Cell::from_takes("s", STORY, Vec::new()).judgement.verdict,
-            ScenarioVerdict::NotApplicable
-        );
     }
 }

@@ -4,12 +4,15 @@ mod accepted;
 mod cell;
 mod history;
 mod judge;
+mod scenario;
 mod verdict;
 
 pub use accepted::MatrixDifference;
 pub(crate) use accepted::{AcceptedMatrix, FilesChange};
-pub use cell::{Cell, Story};
+pub use cell::Cell;
 pub(crate) use history::{Block, ClientAnswer, Execution, History, HistoryEvent};
 #[cfg(test)]
 pub(crate) use judge::Judgement;
+pub(crate) use scenario::{ActKind, Each, Place, ScenarioAct, Take};
+pub use scenario::{SCENARIOS, Scenario};
 pub(crate) use verdict::{Excuse, ScenarioVerdict};

@@ -1,5 +1,6 @@
 //! The verdicts on a scenario.
 
+use serde::Deserialize;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
@@ -34,7 +35,8 @@ pub(crate) enum ScenarioVerdict {
 as_str!(ScenarioVerdict);
 
 /// Why a bad verdict is not a failure of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Excuse {
     Environment,

@@ -33,15 +33,16 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         let cell = group.cells[0];
         let verdict = cell.judgement.verdict;
         let word = palette.paint(style(verdict), verdict.as_str());
-        let heading = format!("{word}  {}: {}", palette.bold(cell.scenario.name), group.schemas());
+        let heading = format!("{word}  {}: {}", palette.bold(&cell.scenario.name), group.schemas());
         text.push_str(&hanging(&heading, width));
         text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
-        let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name);
+        let name = cell.scenario.name.as_str();
+        let next = bad.get(index + 1).map(|group| group.cells[0].scenario.name.as_str());
         // Each scenario has one remedy, printed after the last of its adjacent reasons.
         // A refused request does no harm, so the service needs no change.
         let is_hurt = cell.judgement.verdict > ScenarioVerdict::Refused;
-        if is_hurt && next != Some(cell.scenario.name) && !remedied.contains(&cell.scenario.name) {
-            remedied.push(cell.scenario.name);
+        if is_hurt && next != Some(name) && !remedied.contains(&name) {
+            remedied.push(name);
             text.push_str(&indented(
                 &format!("{} {}", palette.bold("→"), cell.scenario.remedy),
                 width,

@@ -6,36 +6,59 @@ use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::domain::duration;
-use crate::domain::simulation::{Cell, Excuse, ScenarioVerdict, Story};
+use crate::domain::simulation::{Cell, Excuse, ScenarioVerdict};
 use crate::render::escape;
 use crate::render::style::{Palette, View};
+use crate::render::table::{GAP, Table, styled};
 
-/// The columns between two cells of a line.
-const GAP: usize = 2;
-
-/// The whole matrix: as many schemas side by side as fit, and the others below.
+/// The whole matrix: as many schemas side by side as fit, and the others below. The cells are ordered
+/// by schema, and each schema has every scenario.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
-    let View { palette, width } = view;
-    let stories = stories(cells);
-    let first = stories.iter().map(|story| story.name.len()).max().unwrap_or(0);
+    let schemas: Vec<_> = cells.chunk_by(|one, next| one.schema == next.schema).collect();
     let mut blocks = Vec::new();
-    let mut open: Vec<MatrixColumn<'_>> = Vec::new();
-    let mut used = first;
-    for column in columns(cells) {
-        // A block has at least one schema, even if that one is wider than the terminal.
-        if let Some(width) = width
-            && !open.is_empty()
-            && used + GAP + column.width > width
-        {
-            blocks.push(block(&stories, first, &open, palette));
-            open.clear();
-            used = first;
+    let mut rest = &schemas[..];
+    while let Some(first) = rest.first() {
+        let mut used = first.iter().map(|cell| cell.scenario.name.width()).max().unwrap_or(0);
+        let mut fitting = 0;
+        for column in rest {
+            used += GAP + width(column);
+            // A block has at least one schema, even if that one is wider than the terminal.
+            if fitting > 0 && view.width.is_some_and(|width| used > width) {
+                break;
+            }
+            fitting += 1;
         }
-        used += GAP + column.width;
-        open.push(column);
+        let (columns, others) = rest.split_at(fitting);
+        blocks.push(block(columns, view.palette));
+        rest = others;
     }
-    blocks.push(block(&stories, first, &open, palette));
     blocks.join("\n")
+}
+
+/// The width of the column of one schema.
+fn width(column: &[Cell]) -> usize {
+    let mut width = escape::text(column[0].schema.as_bytes()).width();
+    for cell in column {
+        width = width.max(words(cell).width());
+    }
+    width
+}
+
+fn block(columns: &[&[Cell]], palette: Palette) -> String {
+    let mut table = Table::new(palette);
+    let mut heading = vec![String::new()];
+    for column in columns {
+        heading.push(escape::text(column[0].schema.as_bytes()));
+    }
+    table.heading(heading.iter().map(String::as_str));
+    for (index, first) in columns[0].iter().enumerate() {
+        let mut row = vec![first.scenario.name.clone().into()];
+        for column in columns {
+            row.push(styled(palette, words(&column[index]), style_of(&column[index])));
+        }
+        table.row(row);
+    }
+    table.text(0)
 }
 
 /// The meanings of the verdicts in the matrix.
@@ -99,88 +122,10 @@ pub(super) fn style(verdict: ScenarioVerdict) -> Style {
     }
 }
 
-struct MatrixColumn<'a> {
-    schema: String,
-    cells: Vec<&'a Cell>,
-    width: usize,
-}
-
-impl MatrixColumn<'_> {
-    fn at(&self, story: &Story) -> (Style, String) {
-        match self.cells.iter().find(|cell| cell.scenario == *story) {
-            Some(cell) => (style_of(cell), words(cell)),
-            None => (Style::new(), String::new()),
-        }
-    }
-}
-
-fn columns(cells: &[Cell]) -> Vec<MatrixColumn<'_>> {
-    let mut columns: Vec<MatrixColumn<'_>> = Vec::new();
-    for cell in cells {
-        let schema = escape::text(cell.schema.as_bytes());
-        let known = columns.iter().position(|column| column.schema == schema);
-        let index = known.unwrap_or(columns.len());
-        if index == columns.len() {
-            let width = schema.width();
-            columns.push(MatrixColumn { schema, cells: Vec::new(), width });
-        }
-        let column = &mut columns[index];
-        column.width = column.width.max(words(cell).width());
-        column.cells.push(cell);
-    }
-    columns
-}
-
-/// The scenarios in the order of the cells.
-fn stories(cells: &[Cell]) -> Vec<Story> {
-    let mut stories: Vec<Story> = Vec::new();
-    for cell in cells {
-        if !stories.contains(&cell.scenario) {
-            stories.push(cell.scenario);
-        }
-    }
-    stories
-}
-
-fn block(
-    stories: &[Story],
-    first: usize,
-    columns: &[MatrixColumn<'_>],
-    palette: Palette,
-) -> String {
-    let mut text = " ".repeat(first);
-    let mut gap = " ".repeat(GAP);
-    for column in columns {
-        text.push_str(&gap);
-        text.push_str(&palette.bold(&column.schema));
-        gap = gap_after(&column.schema, column.width);
-    }
-    text.push('\n');
-    for story in stories {
-        let mut line = format!("{:<first$}", story.name);
-        let mut gap = " ".repeat(GAP);
-        for column in columns {
-            let (style, words) = column.at(story);
-            line.push_str(&gap);
-            line.push_str(&palette.paint(style, &words));
-            gap = gap_after(&words, column.width);
-        }
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
-}
-
-/// The spaces between a cell and the next one. They are counted without colours, and added only
-/// before a next cell, so that no line ends with spaces.
-fn gap_after(cell: &str, width: usize) -> String {
-    " ".repeat(GAP + width.saturating_sub(cell.width()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::simulation::Judgement;
+    use crate::domain::simulation::{Judgement, Scenario};
 
     fn cell(
         schema: &str,
@@ -189,7 +134,8 @@ mod tests {
         blocked_ms: Option<u64>,
         effects: usize,
     ) -> Cell {
-        let story = Story { name, summary: "", remedy: "" };
+        let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
+        let story = Box::leak(Box::new(scenario));
         let why = String::new();
         let judgement = Judgement { verdict, effects, blocked_ms, why, excuse: None };
         Cell { judgement, ..Cell::not_applicable(schema, story, String::new()) }

@@ -7,4 +7,4 @@ mod sequence;
 mod simulation_json;
 
 pub use self::report::{ComparedMatrix, Simulation, differences, list, text};
-pub use self::simulation_json::{cell, difference, story};
+pub use self::simulation_json::{cell, difference, scenario};

@@ -1,6 +1,6 @@
 //! The report of a simulation for people.
 
-use crate::domain::simulation::{Cell, FilesChange, MatrixDifference, Story};
+use crate::domain::simulation::{Cell, FilesChange, MatrixDifference, Scenario};
 use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
 use crate::render::{escape, table};
@@ -25,8 +25,9 @@ pub struct ComparedMatrix<'a> {
 }
 
 /// The list of the scenarios, one per line.
-pub fn list(stories: impl Iterator<Item = Story>, view: View) -> String {
-    let rows = stories.map(|story| vec![story.name.to_owned(), story.summary.to_owned()]);
+pub fn list(scenarios: &[Scenario], view: View) -> String {
+    let rows =
+        scenarios.iter().map(|scenario| vec![scenario.name.clone(), scenario.summary.clone()]);
     table::grid(view, 0, &["SCENARIO", "STORY"], rows)
 }
 

@@ -15,7 +15,7 @@ pub(super) fn text(cell: &Cell, view: View) -> String {
     let View { palette, width } = view;
     let verdict = palette.paint(style_of(cell), &words(cell));
     let schema = escape::text(cell.schema.as_bytes());
-    let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(cell.scenario.name));
+    let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(&cell.scenario.name));
     for line in fold(&escape::text(cell.judgement.why.as_bytes()), width) {
         text.push_str(&format!("{line}\n"));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::simulation::{Cell, History, HistoryEvent, MatrixDifference, Story};
+use crate::domain::simulation::{Cell, History, HistoryEvent, MatrixDifference, Scenario};
 
 /// A cell with its verdict and the events of all its variants.
 pub fn cell(cell: &Cell) -> Value {
@@ -15,7 +15,7 @@ pub fn cell(cell: &Cell) -> Value {
     // A cell that ended well needs no change of the service.
     let mut remedy = None;
     if cell.judgement.verdict.is_bad() {
-        remedy = Some(cell.scenario.remedy);
+        remedy = Some(&cell.scenario.remedy);
     }
     json!({
         "schema": cell.schema,
@@ -32,8 +32,12 @@ pub fn cell(cell: &Cell) -> Value {
 }
 
 /// A scenario of the list.
-pub fn story(story: &Story) -> Value {
-    json!({ "scenario": story.name, "summary": story.summary, "remedy": story.remedy })
+pub fn scenario(scenario: &Scenario) -> Value {
+    json!({
+        "scenario": scenario.name,
+        "summary": scenario.summary,
+        "remedy": scenario.remedy,
+    })
 }
 
 fn event(take: &History, event: &HistoryEvent) -> Value {

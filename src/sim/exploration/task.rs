@@ -21,7 +21,7 @@ use crate::explore::{
     explore, retrace,
 };
 use crate::interrupt::Interrupt;
-use crate::sim::simulate::{Aborted, LocalServers, Replayed, ScheduleReplay};
+use crate::sim::simulate::{Aborted, LocalServers, Player, Replayed, replay};
 use crate::store::{Connection, Sandbox, SandboxError, StoreError, Writable};
 
 /// What is explored, and the limits of the search.
@@ -246,15 +246,9 @@ impl ExplorationTask {
         steps: &[TracedStep],
         place: ExplorationPlace<'_>,
     ) -> Result<Replayed, StoreError> {
-        let replay = ScheduleReplay {
-            program: &self.program,
-            services: &self.services(token),
-            has_other_payload: token.has_other_payload,
-            key: place.key,
-            target: place.target,
-            is_private: place.is_private,
-        };
-        let why = match replay.run(steps).await {
+        let player = Player::new(&self.program, place.key, place.target, place.is_private).await?;
+        let services = self.services(token);
+        let why = match replay(player, &services, token.has_other_payload, steps).await {
             Ok(replayed) => return Ok(replayed),
             Err(Aborted::Store(error)) => return Err(error),
             Err(Aborted::NotApplicable(why)) => why,

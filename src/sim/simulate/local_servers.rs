@@ -1,13 +1,12 @@
 //! Temporary local Redis servers, for scenarios that must not run on a shared server.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::story::{Aborted, ScenarioResult};
+use super::job::{Aborted, Played};
+use crate::domain::hash_slot;
 use crate::domain::step::StepReply;
 use crate::store::{Connection, Sandbox, SandboxError, Setup, Target, Writable, free_port, pack};
 
@@ -35,7 +34,7 @@ pub(super) struct LocalServer {
 
 impl LocalServers {
     /// Starts a server with these lines of configuration.
-    pub(super) async fn start(&self, config: &[&str]) -> ScenarioResult<LocalServer> {
+    pub(super) async fn start(&self, config: &[&str]) -> Played<LocalServer> {
         let setup = Setup { config: owned(config), ..Setup::default() };
         self.start_with(setup).await.map_err(no_server)
     }
@@ -46,7 +45,7 @@ impl LocalServers {
         &self,
         config: &[&str],
         password: &str,
-    ) -> ScenarioResult<LocalServer> {
+    ) -> Played<LocalServer> {
         let mut last_error = None;
         for _ in 0..MAX_STARTS {
             let port = match free_port() {
@@ -108,32 +107,15 @@ const CLUSTER_PATIENCE: Duration = Duration::from_secs(10);
 /// there if one node happens to own all of them. Here such a script is always refused.
 pub(super) struct Cluster {
     server: LocalServer,
-    connection: Mutex<Connection>,
-    owned_slots: RefCell<Vec<i64>>,
-    last_keys: RefCell<Vec<KeyInSlot>>,
-}
-
-/// A slot that has none of these Redis keys, for the node of a call that names none: a node without
-/// any slot is down.
-fn slot_without(keys: &[KeyInSlot]) -> i64 {
-    let mut slot = 0;
-    while keys.iter().any(|key| key.slot == slot) {
-        slot += 1;
-    }
-    slot
-}
-
-/// A Redis key of the last call, or of its record.
-struct KeyInSlot {
-    redis_key: String,
-    slot: i64,
-    /// True if the call names the key.
-    is_named: bool,
+    connection: Connection,
+    owned_slots: Vec<u16>,
+    /// The Redis keys that the last call named.
+    named: Vec<Vec<u8>>,
 }
 
 impl Cluster {
     /// Starts the node, and waits until it serves.
-    pub(super) async fn start(servers: &LocalServers) -> ScenarioResult<Self> {
+    pub(super) async fn start(servers: &LocalServers) -> Played<Self> {
         let config = [
             "cluster-enabled yes",
             // Most slots have no node, which must not stop this one.
@@ -141,23 +123,79 @@ impl Cluster {
             "cluster-node-timeout 2000",
         ];
         let server = servers.start_with_port(&config, &password()).await?;
-        let connection = Mutex::new(Connection::connect(&server.target).await?);
-        let cluster = Self {
-            server,
-            connection,
-            owned_slots: RefCell::default(),
-            last_keys: RefCell::default(),
-        };
+        let connection = Connection::connect(&server.target).await?;
+        let mut cluster = Self { server, connection, owned_slots: Vec::new(), named: Vec::new() };
         // A node without any slot reports that the cluster is down.
-        cluster.own(&[0]).await?;
+        cluster.own(vec![0]).await?;
         Ok(cluster)
     }
 
-    /// Waits until the node serves its slots.
-    async fn until_it_serves(&self) -> ScenarioResult {
+    pub(super) fn target(&self) -> &Writable {
+        &self.server.target
+    }
+
+    /// Makes this the node for a call that names some of a record's Redis keys. The record's other
+    /// Redis keys are on another node, unless they share a slot with a named key.
+    pub(super) async fn serve_call(&mut self, named: Vec<Vec<u8>>, record: &[Vec<u8>]) -> Played {
+        let mut slots: Vec<u16> = named.iter().map(|redis_key| hash_slot::of(redis_key)).collect();
+        if slots.is_empty() {
+            // A node without any slot is down, so it gets one that has none of the keys.
+            let of_record: Vec<_> =
+                record.iter().map(|redis_key| hash_slot::of(redis_key)).collect();
+            slots.extend((0..).find(|slot| !of_record.contains(slot)));
+        }
+        self.named = named;
+        self.own(slots).await
+    }
+
+    /// Makes this the node for this Redis key.
+    pub(super) async fn serve_key(&mut self, redis_key: &[u8]) -> Played {
+        self.own(vec![hash_slot::of(redis_key)]).await
+    }
+
+    /// The slots of a record's Redis keys in words, and which of them the last call did not name;
+    /// `None` if they are all in one slot.
+    pub(super) fn slots(&self, record: &[Vec<u8>]) -> Option<String> {
+        let first = hash_slot::of(record.first()?);
+        if record.iter().all(|redis_key| hash_slot::of(redis_key) == first) {
+            return None;
+        }
+        let mut words = Vec::new();
+        for redis_key in record {
+            let unnamed = if self.named.contains(redis_key) { "" } else { ", not in KEYS" };
+            let slot = hash_slot::of(redis_key);
+            let redis_key = String::from_utf8_lossy(redis_key);
+            words.push(format!("{redis_key} is in slot {slot}{unnamed}"));
+        }
+        Some(words.join(", "))
+    }
+
+    async fn own(&mut self, mut slots: Vec<u16>) -> Played {
+        // Named keys may share a slot, and ADDSLOTS refuses a slot that is named twice.
+        slots.sort_unstable();
+        slots.dedup();
+        let before = std::mem::replace(&mut self.owned_slots, slots.clone());
+        let added = slots.iter().filter(|slot| !before.contains(slot));
+        let removed = before.iter().filter(|slot| !slots.contains(slot));
+        // Slots are added first, because the node would be down without any slot.
+        let changes = [("ADDSLOTS", strings(added)), ("DELSLOTS", strings(removed))];
+        for (command, slots) in changes {
+            if slots.is_empty() {
+                continue;
+            }
+            let mut words = vec!["CLUSTER", command];
+            words.extend(slots.iter().map(String::as_str));
+            if let StepReply::Error { code, message } = self.connection.ask(&pack(words)).await? {
+                return Err(Aborted::NotApplicable(format!(
+                    "a private node refused CLUSTER {command}: {code} {message}"
+                )));
+            }
+        }
+        // A node that is down for a moment refuses every call, which is not part of the story.
         let since = Instant::now();
         while since.elapsed() < CLUSTER_PATIENCE {
-            let StepReply::Text(info) = self.send(&["CLUSTER", "INFO"]).await? else { break };
+            let info = self.connection.ask(&pack(["CLUSTER", "INFO"])).await?;
+            let StepReply::Text(info) = info else { break };
             if String::from_utf8_lossy(&info).contains("cluster_state:ok") {
                 return Ok(());
             }
@@ -167,97 +205,8 @@ impl Cluster {
             "a private node with cluster-enabled did not come up".to_owned(),
         ))
     }
+}
 
-    pub(super) fn target(&self) -> &Writable {
-        &self.server.target
-    }
-
-    /// Makes this the node for a call that names some of a record's Redis keys. The record's other
-    /// Redis keys are on another node, unless they share a slot with a named key.
-    pub(super) async fn serve(&self, named: &[Vec<u8>], record: &[Vec<u8>]) -> ScenarioResult {
-        let mut keys = Vec::new();
-        for redis_key in named {
-            keys.push(self.key_in_slot(redis_key, true).await?);
-        }
-        for redis_key in record {
-            if !named.contains(redis_key) {
-                keys.push(self.key_in_slot(redis_key, false).await?);
-            }
-        }
-        let mut slots = Vec::new();
-        for key in &keys {
-            if key.is_named {
-                slots.push(key.slot);
-            }
-        }
-        if slots.is_empty() {
-            slots.push(slot_without(&keys));
-        }
-        *self.last_keys.borrow_mut() = keys;
-        self.own(&slots).await
-    }
-
-    async fn key_in_slot(&self, redis_key: &[u8], is_named: bool) -> ScenarioResult<KeyInSlot> {
-        let request = pack([b"CLUSTER", b"KEYSLOT", redis_key]);
-        let slot = match self.connection.lock().await.ask(&request).await? {
-            StepReply::Integer(slot) => slot,
-            _ => 0,
-        };
-        Ok(KeyInSlot { redis_key: String::from_utf8_lossy(redis_key).into_owned(), slot, is_named })
-    }
-
-    /// The slots of the last call's Redis keys in words; `None` if they are all in one slot.
-    pub(super) fn slots(&self) -> Option<String> {
-        let keys = self.last_keys.borrow();
-        let first = keys.first()?;
-        if keys.iter().all(|key| key.slot == first.slot) {
-            return None;
-        }
-        let mut words = Vec::new();
-        for key in keys.iter() {
-            let unnamed = if key.is_named { "" } else { ", not in KEYS" };
-            words.push(format!("{} is in slot {}{unnamed}", key.redis_key, key.slot));
-        }
-        Some(words.join(", "))
-    }
-
-    async fn own(&self, slots: &[i64]) -> ScenarioResult {
-        let before = self.owned_slots.replace(slots.to_vec());
-        let mut added = Vec::new();
-        for slot in slots {
-            if !before.contains(slot) {
-                added.push(slot.to_string());
-            }
-        }
-        // Named keys may share a slot, and ADDSLOTS refuses a slot that is named twice.
-        added.sort_unstable();
-        added.dedup();
-        let mut removed = Vec::new();
-        for slot in &before {
-            if !slots.contains(slot) {
-                removed.push(slot.to_string());
-            }
-        }
-        if added.is_empty() && removed.is_empty() {
-            return Ok(());
-        }
-        // Slots are added first, because the node would be down without any slot.
-        for (command, slots) in [("ADDSLOTS", added), ("DELSLOTS", removed)] {
-            if !slots.is_empty() {
-                let mut words = vec!["CLUSTER", command];
-                words.extend(slots.iter().map(String::as_str));
-                if let StepReply::Error { code, message } = self.send(&words).await? {
-                    return Err(Aborted::NotApplicable(format!(
-                        "a private node refused CLUSTER {command}: {code} {message}"
-                    )));
-                }
-            }
-        }
-        // A node that is down for a moment refuses every call, which is not part of the story.
-        self.until_it_serves().await
-    }
-
-    async fn send(&self, words: &[&str]) -> ScenarioResult<StepReply> {
-        Ok(self.connection.lock().await.ask(&pack(words)).await?)
-    }
+fn strings<'a>(slots: impl Iterator<Item = &'a u16>) -> Vec<String> {
+    slots.map(u16::to_string).collect()
 }

@@ -1,24 +1,19 @@
-//! Scenarios in which idempotency can fail, executed with a schema's own steps on a real server.
+//! Schedules that real workers play on a real server: the scenarios in which idempotency can fail,
+//! and the schedules of explorations.
 
-mod client;
+mod job;
 mod local_servers;
+mod outcome;
+mod play;
+mod player;
+mod redis_faults;
 mod replay;
-mod run;
-mod scenarios;
 mod simulation;
-mod story;
-mod worker;
-mod worker_calls;
 
-pub use self::local_servers::LocalServers;
-pub(super) use self::replay::{Replayed, ScheduleReplay};
-use self::run::ScenarioRun;
-pub use self::scenarios::ALL as SCENARIOS;
-use self::simulation::ScenarioEnvironment;
-pub use self::simulation::{Scenario, Simulated, SimulationPlan, simulate};
-pub(super) use self::story::{
-    Aborted, ClientRequest, OTHER_PAYMENT, PAYMENT, owner_of, unused_payment,
+pub(super) use self::job::{
+    Aborted, ClientRequest, Job, OTHER_PAYMENT, PAYMENT, owner_of, unused_payment,
 };
-use self::story::{BeginOutcome, LockLifetime, ScenarioResult};
-pub(super) use self::worker::Job;
-use self::worker::ScenarioWorker;
+pub use self::local_servers::LocalServers;
+pub(super) use self::player::Player;
+pub(super) use self::replay::{Replayed, replay};
+pub use self::simulation::{Simulated, SimulationPlan, simulate};

@@ -2,37 +2,35 @@
 //! lock to expire.
 
 use std::cell::RefCell;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use uuid::Uuid;
 
-use super::local_servers::LocalServers;
-use super::run::ScenarioRun;
-use super::story::{Aborted, ScenarioResult};
+use super::job::{Aborted, Played};
+use super::local_servers::{Cluster, LocalServer, LocalServers};
+use super::play::PlayedTake;
+use super::player::Player;
+use super::redis_faults::{POLICIES, Replicas};
+use crate::domain::exploration::WorkerProgram;
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{Cell, History, Story};
+use crate::domain::simulation::{ActKind, Cell, Each, Excuse, History, Place, Scenario, Take};
 use crate::domain::step::cluster_problem;
 use crate::interrupt::Interrupt;
 use crate::sim::test_keys::{TEST_KEYS_LIVE, removals};
-use crate::store::{Client, Connection, StoreError, Writable};
+use crate::store::{Client, Connection, StoreError, Writable, pack};
 
 /// How many scenarios run at the same time. They wait in parallel, but few enough run that they do
 /// not delay each other.
 const AT_ONCE: usize = 40;
 
-/// The TTLs of locks that expire in a story. If the machine is too slow for one TTL, the next is
-/// tried.
+/// The TTLs of locks. If the machine is too slow for one TTL, the next is tried.
 const LOCK_TTLS: [Duration; 4] = [
     Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
+    Duration::from_secs(3),
     Duration::from_secs(10),
+    Duration::from_secs(30),
 ];
 
 /// The idempotency key on a local server, on which no other record exists.
@@ -42,28 +40,13 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// each serves one name in a hundred.
 const MAX_NAMES: usize = 10_000;
 
-/// A story of how idempotency can fail. It can run with any schema.
-#[derive(Clone, Copy)]
-pub struct Scenario {
-    pub story: Story,
-    pub(super) run: for<'a, 's> fn(&'a ScenarioEnvironment<'s>) -> RunningScenario<'a>,
-}
-
-pub(super) type RunningScenario<'a> = Pin<Box<dyn Future<Output = ScenarioResult> + 'a>>;
-
-impl fmt::Debug for Scenario {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.story.name)
-    }
-}
-
 /// The parameters of a simulation.
 #[derive(Debug, Clone)]
 pub struct SimulationPlan {
     pub schemas: Vec<Arc<Schema>>,
     /// Every known schema, because some of them share Redis keys.
     pub all: Vec<Arc<Schema>>,
-    pub scenarios: Vec<Scenario>,
+    pub scenarios: Vec<&'static Scenario>,
     /// How often a scenario that depends on chance is repeated.
     pub repeat: usize,
     /// The seed of the random numbers.
@@ -82,9 +65,6 @@ pub struct Simulated {
     pub left_behind: Option<StoreError>,
 }
 
-/// The Redis keys on the operator's server that must be deleted.
-type MadeKeys = Rc<RefCell<Vec<Vec<u8>>>>;
-
 /// Runs every scenario with every schema on this server. Scenarios that need their own server get a
 /// local one. All created Redis keys are deleted before this returns, however the simulation ends.
 pub async fn simulate(
@@ -95,33 +75,26 @@ pub async fn simulate(
     interrupt: &Interrupt,
     mut on_cell: impl FnMut(),
 ) -> Simulated {
+    let mut simulated =
+        Simulated { cells: Vec::new(), failed: None, interrupted: false, left_behind: None };
     let target = match client.playground(server).await {
         Ok(target) => target,
         Err(error) => {
-            return Simulated {
-                cells: Vec::new(),
-                failed: Some(error),
-                interrupted: false,
-                left_behind: None,
-            };
+            simulated.failed = Some(error);
+            return simulated;
         }
     };
-    let made_keys = MadeKeys::default();
-    let venue = Venue { client, target: &target };
+    let venue = Venue { plan, client, target: &target, servers, made_keys: RefCell::default() };
     let mut runs = Vec::new();
     // The last scenarios take longest, and are therefore started first.
     for (order, scenario) in plan.scenarios.iter().enumerate().rev() {
         for (index, schema) in plan.schemas.iter().enumerate() {
-            let made_keys = Rc::clone(&made_keys);
-            runs.push(async move {
-                ((index, order), run_cell(plan, scenario, schema, venue, servers, &made_keys).await)
-            });
+            let venue = &venue;
+            runs.push(async move { ((index, order), venue.play_cell(scenario, schema).await) });
         }
     }
     let mut running = stream::iter(runs).buffer_unordered(AT_ONCE);
     let mut cells = Vec::new();
-    let mut failed = None;
-    let mut interrupted = false;
     loop {
         match interrupt.unless_raised(running.next()).await {
             Some(Some((place, Ok(cell)))) => {
@@ -129,12 +102,12 @@ pub async fn simulate(
                 on_cell();
             }
             Some(Some((_, Err(error)))) => {
-                failed = Some(error);
+                simulated.failed = Some(error);
                 break;
             }
             Some(None) => break,
             None => {
-                interrupted = true;
+                simulated.interrupted = true;
                 break;
             }
         }
@@ -142,145 +115,163 @@ pub async fn simulate(
     // Scenarios that still run hold connections, and must not create further keys.
     drop(running);
     cells.sort_by_key(|(place, _)| *place);
-    let cells = cells.into_iter().map(|(_, cell)| cell).collect();
-    let left_behind = remove(venue, &made_keys).await.err();
-    Simulated { cells, failed, interrupted, left_behind }
+    simulated.cells = cells.into_iter().map(|(_, cell)| cell).collect();
+    simulated.left_behind = venue.remove_keys().await.err();
+    simulated
 }
 
-async fn run_cell(
-    plan: &SimulationPlan,
-    scenario: &Scenario,
-    schema: &Schema,
-    venue: Venue<'_>,
-    servers: &LocalServers,
-    made_keys: &MadeKeys,
-) -> Result<Cell, StoreError> {
-    let simulated = schema.living_at_most(TEST_KEYS_LIVE);
-    for lock_ttl in LOCK_TTLS {
-        let environment = ScenarioEnvironment {
-            schema: &simulated,
-            own: schema,
-            all: &plan.all,
-            venue,
-            servers,
-            lock_ttl,
-            repeat: plan.repeat,
-            seed: plan.seed,
-            made_keys: Rc::clone(made_keys),
-            histories: RefCell::default(),
-        };
-        match (scenario.run)(&environment).await {
-            Ok(()) => {
-                return Ok(Cell::from_takes(
-                    &schema.name,
-                    scenario.story,
-                    environment.into_histories(),
-                ));
-            }
-            Err(Aborted::NotApplicable(why)) => {
-                return Ok(Cell::not_applicable(&schema.name, scenario.story, why));
-            }
-            Err(Aborted::Store(error)) => return Err(error),
-            // The histories of this attempt are dropped with its environment, and the next attempt
-            // uses a longer TTL.
-            Err(Aborted::Late) => {}
-        }
-    }
-    let why = "this machine is too slow to tell: locks ended before their moment".to_owned();
-    Ok(Cell::not_applicable(&schema.name, scenario.story, why))
-}
-
-async fn remove(venue: Venue<'_>, made_keys: &MadeKeys) -> Result<(), StoreError> {
-    let redis_keys = made_keys.take();
-    if redis_keys.is_empty() {
-        return Ok(());
-    }
-    // The connections of the scenarios are closed by now.
-    let mut connection = Connection::connect(venue.target).await?;
-    for removal in removals(&redis_keys, venue.client.is_cluster()) {
-        connection.ask(&removal).await?;
-    }
-    Ok(())
-}
-
-#[derive(Clone, Copy)]
+/// Where the scenarios are played.
 struct Venue<'s> {
+    plan: &'s SimulationPlan,
     client: &'s Client,
     /// The server, or in a cluster the master on which scenarios run.
     target: &'s Writable,
+    servers: &'s LocalServers,
+    /// The Redis keys on the operator's server that must be deleted.
+    made_keys: RefCell<Vec<Vec<u8>>>,
 }
 
-/// The parameters of a scenario: one schema, the servers and the TTL of locks. It collects the
-/// history of each run.
-pub(crate) struct ScenarioEnvironment<'s> {
-    /// The schema with TTLs that are short enough for a simulation.
-    pub(super) schema: &'s Schema,
-    /// The schema with its own TTLs, in which times are reported.
-    own: &'s Schema,
-    pub(super) all: &'s [Arc<Schema>],
-    venue: Venue<'s>,
-    pub(super) servers: &'s LocalServers,
-    /// The TTL of a lock that expires in the story.
-    pub(super) lock_ttl: Duration,
-    pub(super) repeat: usize,
-    pub(super) seed: u64,
-    made_keys: MadeKeys,
-    histories: RefCell<Vec<Rc<RefCell<History>>>>,
-}
-
-impl<'s> ScenarioEnvironment<'s> {
-    /// Begins a run on the operator's server, with a new key.
-    pub(super) async fn run(&self, title: &str) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
-        let key = self.served_key()?;
-        // Recorded before the first request, because a cancelled run may have set the keys.
-        self.made_keys.borrow_mut().extend(self.schema.redis_keys(&key));
-        self.begin(title, key, self.venue.target, false).await
+impl Venue<'_> {
+    async fn play_cell(
+        &self,
+        scenario: &'static Scenario,
+        schema: &Arc<Schema>,
+    ) -> Result<Cell, StoreError> {
+        for lock_ttl in LOCK_TTLS {
+            match self.play_takes(scenario, schema, lock_ttl).await {
+                Ok(takes) if takes.is_empty() => {
+                    let why = scenario.otherwise.clone();
+                    return Ok(Cell::not_applicable(&schema.name, scenario, why));
+                }
+                Ok(takes) => return Ok(Cell::from_takes(&schema.name, scenario, takes)),
+                Err(Aborted::NotApplicable(why)) => {
+                    return Ok(Cell::not_applicable(&schema.name, scenario, why));
+                }
+                Err(Aborted::Store(error)) => return Err(error),
+                // The next attempt uses a longer TTL.
+                Err(Aborted::Late) => {}
+            }
+        }
+        let why = "this machine is too slow to tell: locks ended before their moment".to_owned();
+        Ok(Cell::not_applicable(&schema.name, scenario, why))
     }
 
-    /// Begins a run on a local server.
-    pub(super) async fn run_on(
+    async fn play_takes(
         &self,
-        title: &str,
-        target: &Writable,
-    ) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
-        // Not recorded in `made_keys`, because the key disappears with the local server.
-        self.begin(title, PRIVATE_KEY.to_vec(), target, true).await
+        scenario: &'static Scenario,
+        schema: &Arc<Schema>,
+        lock_ttl: Duration,
+    ) -> Played<Vec<History>> {
+        let mut others = Vec::new();
+        for other in &self.plan.all {
+            let is_other = other.name != schema.name && other.unplayable_because().is_none();
+            if is_other && schema.has_templates_of(other) {
+                others.push(&**other);
+            }
+        }
+        let mut takes = Vec::new();
+        let mut local = None;
+        for take in &scenario.takes {
+            if take.needs.is_some_and(|need| !need.is_met(schema)) {
+                continue;
+            }
+            let count = match take.each {
+                Each::Once => 1,
+                Each::Round => self.plan.repeat,
+                Each::BeginCall => schema.begin_calls().len() - 1,
+                Each::CompleteCall => schema.complete_calls().len() - 1,
+                Each::OtherSchema => others.len(),
+                Each::Policy => POLICIES.len(),
+            };
+            for index in 0..count {
+                if scenario.place == Place::Local && local.is_none() {
+                    local = Some(self.servers.start(&[]).await?);
+                }
+                let word = match take.each {
+                    Each::OtherSchema => others[index].name.clone(),
+                    Each::Policy => POLICIES[index].to_owned(),
+                    Each::Once | Each::Round => (index + 1).to_string(),
+                    Each::BeginCall | Each::CompleteCall => {
+                        format!("{} of {}", index + 1, count + 1)
+                    }
+                };
+                let mut own = vec![&**schema];
+                if take.each == Each::OtherSchema {
+                    own.push(others[index]);
+                }
+                let run = TakeRun { place: scenario.place, take, word, index, own, lock_ttl };
+                takes.push(self.play_take(run, local.as_ref()).await?);
+            }
+        }
+        Ok(takes)
     }
 
-    async fn begin(
-        &self,
-        title: &str,
-        key: Vec<u8>,
-        target: &Writable,
-        is_private: bool,
-    ) -> ScenarioResult<Rc<ScenarioRun<'s>>> {
-        let history =
-            Rc::new(RefCell::new(History { take: title.to_owned(), ..History::default() }));
-        self.histories.borrow_mut().push(Rc::clone(&history));
-        let run = ScenarioRun::begin(
-            self.schema,
-            self.own,
-            key,
-            target,
-            is_private,
-            self.lock_ttl,
-            history,
-        )
-        .await?;
-        Ok(Rc::new(run))
+    async fn play_take(&self, run: TakeRun<'_>, local: Option<&LocalServer>) -> Played<History> {
+        let TakeRun { place, take, word, index, own, lock_ttl } = run;
+        let schema = own[0];
+        // The TTL of a result must not be longer than the story waits for its end.
+        let waits = take.acts.0.iter().any(|act| act.kind == ActKind::ResultExpiry);
+        let longest = if waits { 2 * lock_ttl } else { TEST_KEYS_LIVE };
+        let played = own.iter().map(|schema| Arc::new(schema.living_at_most(longest))).collect();
+        let program = WorkerProgram::new(played).map_err(Aborted::NotApplicable)?;
+        let mut cluster = None;
+        let mut replicas = None;
+        let mut key = PRIVATE_KEY.to_vec();
+        let target = match place {
+            Place::Given => {
+                key = self.served_key(schema)?;
+                // Recorded before the first request, because a cancelled run may have set the keys.
+                self.made_keys.borrow_mut().extend(schema.redis_keys(&key));
+                self.target
+            }
+            Place::Local => local.map_or(self.target, |server| &server.target),
+            Place::Cluster => cluster.insert(Cluster::start(self.servers).await?).target(),
+            Place::Replicated => replicas.insert(Replicas::start(self.servers).await?).target(),
+        };
+        let mut player = Player::new(&program, &key, target, place != Place::Given).await?;
+        if place == Place::Local {
+            // The takes of a scenario use the same key.
+            player.send(&pack(["FLUSHALL"])).await?;
+        }
+        if take.each == Each::Policy {
+            player.send(&pack(["CONFIG", "SET", "maxmemory-policy", &word])).await?;
+        }
+        if let Some(replicas) = &replicas {
+            replicas.cut_link(&mut player).await?;
+        }
+        player.cluster = cluster;
+        let history = player.history();
+        history.take = take.title.replace("{}", &word);
+        // If the schema compares payloads, a mistake is its own.
+        let is_own = take.excuse == Some(Excuse::NotCompared) && schema.tells_payloads_apart();
+        history.excuse = if is_own { None } else { take.excuse };
+        let played = PlayedTake {
+            player,
+            take,
+            calls: index + 1,
+            seed: self.plan.seed.wrapping_add(index as u64),
+            own,
+            lock_ttl,
+            replicas,
+            workers: Vec::new(),
+            has_client: false,
+            held_until: None,
+            lock_of: None,
+            result_of: None,
+        };
+        played.play().await
     }
 
     /// A key whose Redis keys are served by the node of the scenario.
-    fn served_key(&self) -> ScenarioResult<Vec<u8>> {
-        let Venue { client, target } = self.venue;
-        if client.is_cluster()
-            && let Some(problem) = cluster_problem(self.schema, PRIVATE_KEY)
+    fn served_key(&self, schema: &Schema) -> Played<Vec<u8>> {
+        if self.client.is_cluster()
+            && let Some(problem) = cluster_problem(schema, PRIVATE_KEY)
         {
             return Err(Aborted::NotApplicable(format!("this server is a cluster: {problem}")));
         }
         for _ in 0..MAX_NAMES {
             let key = format!("idemctl-simulate-{}", Uuid::new_v4().simple()).into_bytes();
-            if client.serves(target, &self.schema.redis_keys(&key)) {
+            if self.client.serves(self.target, &schema.redis_keys(&key)) {
                 return Ok(key);
             }
         }
@@ -289,7 +280,28 @@ impl<'s> ScenarioEnvironment<'s> {
         ))
     }
 
-    fn into_histories(self) -> Vec<History> {
-        self.histories.into_inner().iter().map(|history| history.take()).collect()
+    async fn remove_keys(&self) -> Result<(), StoreError> {
+        let redis_keys = self.made_keys.take();
+        if redis_keys.is_empty() {
+            return Ok(());
+        }
+        // The connections of the scenarios are closed by now.
+        let mut connection = Connection::connect(self.target).await?;
+        for removal in removals(&redis_keys, self.client.is_cluster()) {
+            connection.ask(&removal).await?;
+        }
+        Ok(())
     }
+}
+
+/// One take with one schema.
+struct TakeRun<'s> {
+    place: Place,
+    take: &'static Take,
+    /// What differs in each repetition, in a word.
+    word: String,
+    /// The index of the repetition.
+    index: usize,
+    own: Vec<&'s Schema>,
+    lock_ttl: Duration,
 }

@@ -5,5 +5,4 @@ mod fill;
 mod server;
 
 pub use fill::{EntryValue, SandboxKey};
-pub use server::{Sandbox, SandboxError, Setup};
-pub use server::{free_port, nowhere};
+pub use server::{Sandbox, SandboxError, Setup, free_port};

@@ -312,12 +312,6 @@ fn can_listen(port: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// An address on this machine where no server listens.
-pub fn nowhere(like: &Writable) -> io::Result<Writable> {
-    let address = Address::Tcp(Ipv4Addr::LOCALHOST.to_string(), free_port()?);
-    Ok(like.instead(Target { address, ..(**like).clone() }))
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     /// The program's absolute path.

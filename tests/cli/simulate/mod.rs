@@ -3,6 +3,7 @@
 
 pub mod variant;
 
+mod agreement;
 pub mod attempts;
 mod command;
 mod matrix;

@@ -60,7 +60,7 @@ fn what_it_is_put_through_is_what_services_do() {
     }
     let sent = commands(&server, || {
         let run = command(&server, &["--all", "--schema", "all", "-o", "json"]).run().exits(1);
-        assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 21);
+        assert_eq!(run.json()["cells"].as_array().unwrap().len(), 7 * 22);
     });
     let of_two =
         ["CLIENT NO-TOUCH", "CLIENT SETNAME", "CLIENT SETINFO", "CLUSTER SLOTS", "SCRIPT LOAD"];
@@ -83,7 +83,7 @@ fn interrupted_it_says_how_far_it_got_and_leaves_nothing() {
         begins(&server);
         child.signal(signal);
         let run = child.ends().exits(130);
-        assert!(run.stderr.contains("of 147 cells; all keys were removed"), "{}", run.stderr);
+        assert!(run.stderr.contains("of 154 cells; all keys were removed"), "{}", run.stderr);
         assert_eq!(run.text(), "");
         nothing_is_left(&server);
         let left: Vec<_> = std::fs::read_dir(server.folder())
@@ -146,7 +146,7 @@ fn without_a_server_program_the_others_are_still_played() {
         ]
     );
     assert!(cells.iter().filter(private).all(|cell| cell["verdict"] == "n/a"));
-    assert!(cells.iter().any(|cell| cell["verdict"] == "safe") && cells.len() == 21);
+    assert!(cells.iter().any(|cell| cell["verdict"] == "safe") && cells.len() == 22);
     nothing_is_left(&server);
 }
 

@@ -172,5 +172,6 @@ fn who_takes_the_lock_from_the_other_release_makes_the_payment_twice() {
         READS,
         &format!("{READS}\n{LOCKED} then stored = nil end"),
     );
-    forgets.plays("foreign-value").is("duplicate").makes(2);
+    let cell = forgets.plays("foreign-value").is("overwritten").makes(2);
+    cell.because("worker 1 removed or replaced the result of a retry");
 }

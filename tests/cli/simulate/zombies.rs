@@ -91,7 +91,7 @@ fn a_release_that_does_not_check_the_owner_makes_the_payment_twice() {
     let unfenced = || reference().with("release.lua", FENCES, "if not holder then");
     unfenced().plays("zombie-releases").is("overwritten").makes(2).because("it releases");
     let failing = unfenced().releasing();
-    failing.plays("zombie-releases").is("overwritten").makes(2).because("it fails");
+    failing.plays("zombie-releases").is("overwritten").makes(2).because("the lock of worker 2");
 }
 
 #[test]
