@@ -153,18 +153,20 @@ impl Cluster {
         self.own(vec![hash_slot::of(redis_key)]).await
     }
 
-    /// The slots of a record's Redis keys in words, and which of them the last call did not name;
+    /// The slots of the Redis keys that the last call named, and of the record's others, in words;
     /// `None` if they are all in one slot.
     pub(super) fn slots(&self, record: &[Vec<u8>]) -> Option<String> {
-        let first = hash_slot::of(record.first()?);
-        if record.iter().all(|redis_key| hash_slot::of(redis_key) == first) {
+        let mut redis_keys = self.named.clone();
+        redis_keys.extend(record.iter().filter(|key| !self.named.contains(key)).cloned());
+        let first = hash_slot::of(redis_keys.first()?);
+        if redis_keys.iter().all(|redis_key| hash_slot::of(redis_key) == first) {
             return None;
         }
         let mut words = Vec::new();
-        for redis_key in record {
-            let unnamed = if self.named.contains(redis_key) { "" } else { ", not in KEYS" };
-            let slot = hash_slot::of(redis_key);
-            let redis_key = String::from_utf8_lossy(redis_key);
+        for redis_key in redis_keys {
+            let unnamed = if self.named.contains(&redis_key) { "" } else { ", not in KEYS" };
+            let slot = hash_slot::of(&redis_key);
+            let redis_key = String::from_utf8_lossy(&redis_key);
             words.push(format!("{redis_key} is in slot {slot}{unnamed}"));
         }
         Some(words.join(", "))

@@ -366,13 +366,14 @@ impl PlayedTake<'_> {
         let seen = self.player.observe().await?;
         let readings = decode::decode_all(schema, &seen);
         let until = next_request::of(schema, &readings, &seen).until;
+        let lease_ms = self.fixed_lease_ms(&readings);
         // Times are reported in the schema's own TTLs, because the simulation shortens them.
         let ms = match (self.ask_again(client).await?, until.and_then(TimeLeft::millis)) {
             (true, _) => Some(millis(self.own[0].lock_ttl)),
             (false, Some(ms)) if ms > millis(self.lock_ttl) => Some(self.to_time_of_schema(ms)),
             (false, _) => None,
         };
-        let ms = ms.map(|ms| ms.min(self.fixed_lease_ms(&readings)));
+        let ms = ms.map(|ms| ms.min(lease_ms));
         self.player.history().note_block(Block { ms, by, reply: first.words });
         self.work_and_complete(client).await
     }
