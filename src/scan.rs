@@ -457,8 +457,12 @@ impl<'a> Scan<'a> {
         self.earlier.schemas.is_empty() && self.keyspace.schemas_with_keys().is_empty()
     }
 
-    /// Notes the named schemas of which no Redis key was found beside those of others.
+    /// Notes the named schemas of which no Redis key was found beside those of others. A scan that
+    /// did not read everything does not know that.
     fn note_schemas_without_keys(&mut self) {
+        if !matches!(self.end, Some(ScanEnd::Complete)) || self.keyspace.gap().is_some() {
+            return;
+        }
         self.coverage.has_no_key = self.has_no_key();
         if self.coverage.has_no_key || !self.query.catalog.names_schemas() {
             return;

@@ -297,6 +297,11 @@ fn a_named_schema_without_a_key_is_told_beside_others_that_have_keys() {
         assert!(!unnamed.all().contains("has no key"), "{}", unnamed.all());
     }
     server.set("idem:1", LOCK, HOUR);
+    // A list that ends at its limit has not seen all keys.
+    let many = Server::filled((0..20_000).map(|number| (format!("idem:{number}"), LOCK)), HOUR);
+    many.set("idempotency:1", PENDING, HOUR);
+    let limited = many.idemctl(&[&["list", "--limit", "1"][..], &named].concat());
+    assert!(!limited.all().contains("has no key"), "{}", limited.all());
     // A filter leaves keys out, and does not make them absent.
     let filtered = server.idemctl(&[&["list", "--match", "none*"][..], &named].concat()).exits(0);
     assert!(!filtered.all().contains("has no key"), "{}", filtered.all());
