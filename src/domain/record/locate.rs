@@ -511,16 +511,24 @@ fn corrected_author(
     None
 }
 
-/// The other schema that reads a result of this record as a lock, if nothing but the Redis key says
-/// that it is a result.
+/// The other schema that reads a value of this record as a lock: any other if nothing but the Redis
+/// key says that the value is a result, and one with a less specific template if this schema does
+/// not write the value.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
     for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
-        if !is_result_by_key_name(&record.schema, reading) {
-            continue;
-        }
-        let other = catalog.lock_of_another(&record.schema, &key.redis_key, &key.content);
-        if other.is_some() {
-            return other;
+        if is_result_by_key_name(&record.schema, reading) {
+            let other = catalog.lock_of_another(&record.schema, &key.redis_key, &key.content);
+            if other.is_some() {
+                return other;
+            }
+        } else if reading.mismatch().is_some() {
+            for (other, index) in catalog.locks_of_less_specific_schemas(&key.redis_key) {
+                let is_lock =
+                    decode::distinctive_value(other, index, &key.content, State::InProgress);
+                if is_lock == DistinctiveValue::Yes {
+                    return Some(other);
+                }
+            }
         }
     }
     None

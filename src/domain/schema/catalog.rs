@@ -53,8 +53,8 @@ pub(crate) struct KeyOfSchema {
     pub(crate) with_same_templates: Arc<[Arc<Schema>]>,
     scanned: bool,
     /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
-    /// are less specific, and only their bytes distinguish their locks from this key's opaque
-    /// results. Empty for a key without opaque results.
+    /// are less specific, and only the bytes of their locks distinguish them from this key's
+    /// values.
     locks_of_less_specific_schemas: Arc<[usize]>,
 }
 
@@ -532,10 +532,6 @@ fn keys_of_schemas(
 /// The keys whose locks may be at a Redis key of this key, as
 /// [`KeyOfSchema::locks_of_less_specific_schemas`] describes.
 fn locks_of_less_specific_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
-    let has_results_by_key_name = specific.formats().any(ValueFormat::is_result_by_key_name);
-    if !has_results_by_key_name {
-        return Arc::from([]);
-    }
     let mut less_specific = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         if !key.scanned || key.schema.name == specific.schema.name {

@@ -430,6 +430,30 @@ fn a_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
     }
 }
 
+/// Rule: what the most specific schema does not write, and a less specific one writes as its lock, is that one's, in a scan as
+/// well as by its key.
+#[test]
+fn a_lock_whose_key_begins_like_another_schemas_lock_belongs_to_the_schema_that_wrote_it() {
+    let lock = r#"{"status":"IN_PROGRESS"}"#;
+    let server = Server::holding(&[("idem:lock:x", lock, FOREVER)]);
+    server.idemctl(&["check"]).exits(2);
+    server.idemctl(&["check", "--schema", "express"]).exits(2);
+    let names = server.idemctl(&["list", "-o", "name"]).exits(0);
+    assert_eq!(names.stdout, b"express/\"lock:x\"\n");
+    let inspected = server.idemctl(&["inspect", "lock:x", "-o", "json"]).exits(0).json();
+    assert_eq!(inspected["records"].as_array().unwrap().len(), 1, "{inspected}");
+    assert_eq!(inspected["records"][0]["schema"], "express");
+    server.idemctl(&["force-unlock", "event-consumer/x", "--yes"]).exits(2);
+    server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(0);
+    assert_eq!(server.size(), 0);
+
+    // The lock of event-driven has any bytes, so that its scan shows the record under its name.
+    server.put("idem:started:x", lock);
+    let inspected = server.idemctl(&["inspect", "started:x", "-o", "json"]).exits(0).json();
+    assert_eq!(inspected["records"][0]["schema"], "express");
+    server.idemctl(&["check"]).exits(2);
+}
+
 /// Rule: a lock is known by its bytes, also if a scan reads only the beginning of each value and its state is behind that.
 #[test]
 fn a_long_lock_whose_key_looks_like_a_result_belongs_to_the_schema_that_wrote_it() {
