@@ -369,6 +369,7 @@ impl KeyspaceScan {
                 // The schema that owns the lock reports it.
                 let is_reported = of_lock.is_some() && present.count() == 1;
                 if !is_reported && coverage.keeps(&record) {
+                    add_schemas(&mut self.schemas, std::slice::from_ref(&record.schema));
                     records.push(record);
                 }
             }

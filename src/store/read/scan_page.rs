@@ -393,12 +393,18 @@ impl NodePages {
                 continue;
             }
             keys.returned += 1;
+            let mut is_most_specific = false;
             if let Some((candidate, key_index)) = locate::for_redis_key(catalog, redis_key) {
-                add_schemas(&mut keys.schemas, &candidate.schemas);
+                is_most_specific = candidate.is_most_specific;
+                // The name of another schema's key says nothing about this candidate's schemas.
+                if is_most_specific {
+                    add_schemas(&mut keys.schemas, &candidate.schemas);
+                }
                 if locate::is_wanted(catalog, &candidate, &wanted) {
                     keys.candidates.push((candidate, key_index));
                 }
-            } else if let Some(schema) = catalog.unselected_schema(redis_key) {
+            }
+            if !is_most_specific && let Some(schema) = catalog.unselected_schema(redis_key) {
                 *keys.keys_of_other_schemas.entry(schema.name.clone()).or_default() += 1;
             }
         }
