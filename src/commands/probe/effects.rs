@@ -84,7 +84,7 @@ impl EffectsOracle {
                     command: command.replace(KEY_MARK, key).into(),
                     patience: *patience,
                 };
-                let (answer, _) = program.output(Vec::new()).await.map_err(|why| failed(&why))?;
+                let (answer, _) = program.output(b"").await.map_err(|why| failed(&why))?;
                 answer
             }
         };

@@ -28,7 +28,7 @@ fn a_lock_whose_owner_is_alive_stays() {
     assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &2.into()), "{json}");
     assert_eq!(json["owner_unknown"], 2, "{json}");
     run.says(
-        "2 locks for which --owner-alive gave no result (no answer within 10 s for owner slow)",
+        "2 locks for which --owner-alive gave no result (no answer within 10s for owner slow)",
     );
     let left = [
         "idem:started:alive",
