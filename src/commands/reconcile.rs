@@ -30,7 +30,7 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, KeyKind, LockSearch, LocksOfKeys};
+use self::find::{Extensions, Found, LockSearch};
 use self::lock::{Fate, Hold, ReconciledLock};
 use self::lock_report::Counts;
 use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
@@ -335,38 +335,32 @@ impl LockSearch<'_> {
         owners: Option<&mut OwnerCheck>,
         interrupt: &Interrupt,
     ) -> Result<Found> {
-        let keys = match chosen {
-            ChosenLocks::All => {
-                let mut found = self.scan(session, reader.clone(), interrupt).await?;
-                if let Some(owners) = owners {
-                    found.ask_owners(owners, interrupt).await?;
+        let finding = async {
+            let mut found = match chosen {
+                ChosenLocks::All => self.scan(session, reader.clone(), interrupt).await?,
+                ChosenLocks::Named(keys) => {
+                    self.look_up(reader, &keys.all(find::MOST)?, false).await?
                 }
-                return Ok(found);
+                ChosenLocks::Provided(rows) => {
+                    let keys = rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes()));
+                    self.look_up(reader, &keys.collect::<Vec<_>>(), true).await?
+                }
+            };
+            if let Some(owners) = owners {
+                found.ask_owners(owners).await?;
             }
-            ChosenLocks::Named(keys) => keys.all(find::MOST)?,
-            ChosenLocks::Provided(rows) => {
-                rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes())).collect()
+            if let ChosenLocks::Provided(rows) = chosen {
+                for lock in &mut found.locks {
+                    let row = found.named_by.get(&lock.record.seen.keys[0].redis_key);
+                    lock.answer = row.map(|row| rows[*row].1.clone());
+                }
             }
+            Ok(found)
         };
-        let kind = match chosen {
-            ChosenLocks::Provided(_) => KeyKind::Idempotency,
-            _ => KeyKind::Any,
-        };
-        let looked_up = interrupt.unless_raised(self.look_up(reader, &keys, kind)).await;
-        let Some(looked_up) = looked_up else {
-            return Err(CommandError::interrupted("interrupted").changed_nothing().into());
-        };
-        let LocksOfKeys { mut found, named_by } = looked_up?;
-        if let Some(owners) = owners {
-            found.ask_owners(owners, interrupt).await?;
+        match interrupt.unless_raised(finding).await {
+            Some(found) => found,
+            None => Err(CommandError::interrupted("interrupted").changed_nothing().into()),
         }
-        if let ChosenLocks::Provided(rows) = chosen {
-            for lock in &mut found.locks {
-                let row = named_by.get(&lock.record.seen.keys[0].redis_key);
-                lock.answer = row.map(|row| rows[*row].1.clone());
-            }
-        }
-        Ok(found)
     }
 }
 
