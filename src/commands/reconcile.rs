@@ -31,7 +31,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
 use self::find::{Extensions, Found, LockSearch};
-use self::lock::{Fate, Hold, ReconciledLock};
+use self::lock::{Fate, ReconciledLock};
 use self::lock_report::Counts;
 use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
 use crate::args::{
@@ -364,21 +364,12 @@ impl LockSearch<'_> {
     }
 }
 
-/// How far a run came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decided {
-    /// A dry run, or nothing to do.
-    NothingToDo,
-    /// The operator confirmed, and the locks were tried.
-    Tried,
-}
-
 impl Reconciliation<'_> {
     /// Holds the locks, asks, shows the table, asks the operator, and acts.
     ///
     /// # Errors
     /// Not confirmed, interrupted, or the table cannot be written.
-    async fn decide(&mut self, args: &Args, server: &str) -> Result<Decided> {
+    async fn decide(&mut self, args: &Args, server: &str) -> Result<Ended> {
         // First of all, because a lock may be about to end.
         let hold = self.options.hold;
         if let Err(error) = self.hold(hold).await {
@@ -415,7 +406,7 @@ impl Reconciliation<'_> {
         lock_report::print_untested(self.session, &self.locks);
         self.session.ui.status(&format!("Planned: {}", counts.planned(self.left_out)));
         if self.changes.is_none() || to_do == 0 {
-            return Ok(Decided::NothingToDo);
+            return Ok(Ended::NothingTried);
         }
         let before = self.plans();
         self.hold(hold / 4 * 3).await?;
@@ -431,7 +422,7 @@ impl Reconciliation<'_> {
             self.ask_again(confirmed_at).await;
         }
         self.ended()?;
-        Ok(Decided::Tried)
+        Ok(Ended::Finished)
     }
 
     /// Gives the locks that were not changed their deadlines back, and reports.
@@ -440,7 +431,7 @@ impl Reconciliation<'_> {
         args: &Args,
         found: Found,
         catalog: &Catalog,
-        decided: Result<Decided>,
+        decided: Result<Ended>,
     ) -> Result<Exit> {
         let is_interrupted =
             decided.as_ref().is_err_and(|error| exit::of(error) == Exit::Interrupted);
@@ -483,8 +474,7 @@ impl Reconciliation<'_> {
         }
         let counts = Counts::of(&self.locks);
         let ended = match &decided {
-            Ok(Decided::NothingToDo) => Ended::NothingTried,
-            Ok(Decided::Tried) => Ended::Finished,
+            Ok(ended) => *ended,
             Err(_) if is_interrupted => Ended::Interrupted,
             Err(_) => Ended::Failed,
         };
@@ -515,7 +505,7 @@ impl Reconciliation<'_> {
             self.session.ui.warning(&format!("a change was {behind}"));
         }
         if let Err(error) = decided {
-            return Err(self.stopped(&error, &counts, &so_far).into());
+            return Err(stopped(&error, &counts, &so_far).into());
         }
         shown?;
         if counts.unknown == 0
@@ -525,57 +515,34 @@ impl Reconciliation<'_> {
         }
         exit_of(&self.locks, found, catalog, Some(&counts))
     }
+}
 
-    /// The error that ended the run, with what is known of the locks.
-    fn stopped(&self, error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
-        let mut stop = exit::between(error, counts.done() > 0, so_far);
-        // Some locks may have been extended.
-        stop.changed_nothing = false;
-        if counts.unknown > 0 {
-            stop.exit = Exit::OutcomeUnknown;
-        } else if exit::of(error) == Exit::Interrupted {
-            stop.exit = Exit::Interrupted;
-        }
-        if exit::of(error) == Exit::Unreachable {
-            // The server was named, because its locks were found.
-            stop.hint = None;
-        }
-        let now_ms = self.session.now_ms();
-        let is_held = self.locks.iter().any(|lock| {
-            let may_hold = matches!(lock.hold, Hold::Extended { .. } | Hold::Unknown { .. });
-            let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
-            may_hold && !is_done && !lock.has_ended(now_ms)
-        });
-        if is_held {
-            let held =
-                "run the same command again to continue; some locks stay extended, as listed above";
-            stop.hint = match stop.hint.filter(|hint| hint != exit::GOES_ON) {
-                Some(hint) => Some(format!("{hint}; then {held}")),
-                None => Some(held.to_owned()),
-            };
-        } else if stop.hint.is_none() {
-            stop.hint = Some(exit::GOES_ON.to_owned());
-        }
-        stop
+/// The error that ended the run, with what is known of the locks.
+fn stopped(error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
+    let mut stop = exit::between(error, counts.done() > 0, so_far);
+    // Some locks may have been extended.
+    stop.changed_nothing = false;
+    if counts.unknown > 0 {
+        stop.exit = Exit::OutcomeUnknown;
+    } else if exit::of(error) == Exit::Interrupted {
+        stop.exit = Exit::Interrupted;
     }
+    stop.hint = Some(match stop.hint {
+        // The server was named, because its locks were found.
+        Some(hint) if hint != exit::GOES_ON && exit::of(error) != Exit::Unreachable => {
+            format!("{hint}; then {}", exit::GOES_ON)
+        }
+        _ => exit::GOES_ON.to_owned(),
+    });
+    stop
 }
 
 fn question(counts: &Counts) -> String {
-    match (counts.to_complete, counts.to_release) {
-        (complete, 0) => format!("Complete {}?", locks(complete)),
-        (0, release) => {
-            format!("Release {}, each if a second answer confirms it?", locks(release))
-        }
-        (complete, release) => format!(
-            "Complete {}, and release {}, each if a second answer confirms it?",
-            locks(complete),
-            locks(release)
-        ),
-    }
-}
-
-fn locks(count: usize) -> String {
-    if count == 1 { "1 lock".to_owned() } else { format!("{count} locks") }
+    format!(
+        "Complete {}, and release {}, each if a second answer confirms it?",
+        words::counted(counts.to_complete as u64, "lock"),
+        words::counted(counts.to_release as u64, "lock")
+    )
 }
 
 /// Done if every lock is completed or released, and nothing was left out.

@@ -394,7 +394,6 @@ impl Found {
                     because,
                     question,
                     hold,
-                    is_former_known: former_ms.is_some(),
                     lost_until_ms: None,
                     is_unread: false,
                     earlier_ms: Vec::new(),

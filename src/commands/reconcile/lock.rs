@@ -24,9 +24,6 @@ pub(super) struct ReconciledLock {
     /// The record as the program gets it, as JSON.
     pub(super) question: serde_json::Value,
     pub(super) hold: Hold,
-    /// True if the audit log has the deadline that the lock had before all runs. Otherwise the
-    /// former deadline is that which this run found.
-    pub(super) is_former_known: bool,
     /// When the lock ends that lost its extension, in milliseconds since the epoch.
     pub(super) lost_until_ms: Option<u64>,
     /// True if the last check could not read the lock.
