@@ -35,22 +35,11 @@ pub struct ManualStep<'a> {
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
     pub report: StepReport<'a>,
-    /// What the audit log calls the step if it succeeds.
-    pub audit_word: &'static str,
     /// The values of the step's placeholders; the time is the one at which the record was read.
     pub inputs: StepInputs<'a>,
-    /// True if the step sends the time, or stores it.
-    pub needs_time: bool,
     /// True if idemctl takes a lock for the step, in the transaction of the step's first call. Only
     /// whether, and not which: a lock may contain the time, so it is built right before the call.
     pub needs_step_lock: bool,
-    /// The Redis key that the audit log names if none changed, by its index in the record.
-    pub key_index: usize,
-    /// What the operator is asked.
-    pub question: &'static str,
-    /// True for `begin`: the operator needs the owner, which may be a random UUID, to end the lock
-    /// that the step takes.
-    pub shows_owner: bool,
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
     pub is_verified: bool,
@@ -70,6 +59,22 @@ impl StepResult {
         let outcome = self.executed?;
         self.noted?;
         Ok(outcome)
+    }
+}
+
+impl<'a> ManualStep<'a> {
+    /// The step of this name with these inputs, without a prediction.
+    pub fn new(
+        name: &'static str,
+        record: &'a Record,
+        step: &'a Step,
+        inputs: StepInputs<'a>,
+    ) -> Self {
+        // A script that is sent no owner may assign one, which the lock then shows.
+        let is_sent = name != "begin" || record.schema.begin_sends_owner();
+        let owner = Some(inputs.owner).filter(|owner| is_sent && !owner.is_empty());
+        let report = StepReport { name, record, predicted: None, owner, rehearsed_next: None };
+        Self { step, report, inputs, needs_step_lock: false, is_verified: true }
     }
 }
 
@@ -106,7 +111,12 @@ impl ManualStep<'_> {
         let writer = session.connect_writer(&args.change_args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         let confirm_args = &args.change_args.confirm_args;
-        confirm_args.confirm(session, self.question, &writer.name(), &interrupt).await?;
+        let question = match self.report.name {
+            "begin" => "Begin with this key?",
+            "complete" => "Store this response?",
+            _ => "Release this lock?",
+        };
+        confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
         interrupt.handle_terminate()?;
@@ -170,12 +180,11 @@ impl ManualStep<'_> {
             {
                 after = Some(&outcome.now.seen);
             }
-            let step = JournalStep {
-                label: &label,
-                before: &record.seen,
-                after,
-                key_index: self.key_index,
+            let key_index = match self.report.name {
+                "complete" => record.schema.result_key_index(),
+                _ => record.schema.lock_key_index(),
             };
+            let step = JournalStep { label: &label, before: &record.seen, after, key_index };
             noted = journal.note_step(writer, step, audit_word, started_at).await;
         } else {
             journal.nothing_changed();
@@ -197,13 +206,16 @@ impl ManualStep<'_> {
     ) -> Result<StepOutcome> {
         let record = self.report.record;
         let mut inputs = self.inputs.clone();
+        // The value of a lock that is taken for the step may contain the time.
+        let needs_time = record.schema.sends_time(self.step)
+            || self.needs_step_lock && record.schema.write.keeps_time();
         let mut seen = record.seen.clone();
         // The operator may have thought for minutes since the record was read. A result that is
         // dated then would expire too early, and a lock would seem to hold for longer than it does.
-        if self.needs_time || record.schema.may_contain_time() {
+        if needs_time || record.schema.may_contain_time() {
             seen.server_ms = writer.time_at(&record.seen).await?;
         }
-        if self.needs_time {
+        if needs_time {
             inputs.now_ms = time_for(&record.schema, seen.server_ms, true)?;
         }
         let mut calls = GuardedCalls {
@@ -354,13 +366,18 @@ impl ManualStep<'_> {
 
     /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
     fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
+        let done = match self.report.name {
+            "begin" => "begun",
+            "complete" => "completed",
+            _ => "released",
+        };
         let error = match executed {
-            Ok(outcome) if self.took_effect(outcome) => return Some(self.audit_word),
+            Ok(outcome) if self.took_effect(outcome) => return Some(done),
             // Its effect may be in another Redis key.
             Ok(outcome)
                 if outcome.is_done() && !self.keys_beside_record(outcome.calls).is_empty() =>
             {
-                return Some(self.audit_word);
+                return Some(done);
             }
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
@@ -460,7 +477,8 @@ impl ManualStep<'_> {
                 "Read back: {state}. According to the schema, {then}. This was not tested."
             ));
         }
-        if self.shows_owner
+        // The owner may be a random UUID, which the operator needs to end the lock.
+        if self.report.name == "begin"
             && self.took_effect(outcome)
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {

@@ -56,22 +56,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
     let response = Response::default();
-    let needs_time = schema.sends_time(step);
     let inputs = StepInputs {
         fingerprint: &fingerprint,
-        now_ms: time_for(&schema, record.seen.server_ms, needs_time)?,
+        now_ms: time_for(&schema, record.seen.server_ms, schema.sends_time(step))?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    // A script that is sent no owner may assign one, which the lock then shows.
-    let is_sent = !owner.is_empty() && schema.begin_sends_owner();
-    let owner = if is_sent { Some(&owner[..]) } else { None };
-    let report = StepReport {
-        name: "begin",
-        record: &record,
-        predicted: manual_step::predict_begin(&record, &fingerprint),
-        owner,
-        rehearsed_next: None,
-    };
+    let mut manual = ManualStep::new("begin", &record, step, inputs);
+    manual.report.predicted = manual_step::predict_begin(&record, &fingerprint);
+    let report = &manual.report;
     if report.predicted.is_none()
         && let Some(why) = manual_step::why_overwrites(&record, &fingerprint)
     {
@@ -87,13 +79,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // Without a prediction, the step may take the lock.
     if report.predicted.is_none_or(|means| means == Meaning::Acquired) {
         check_creates_lock(&schema)?;
-        manual_step::check_begun_lock(&inputs).map_err(|why| {
+        manual_step::check_begun_lock(&manual.inputs).map_err(|why| {
             CommandError::usage(format!("{}: {why}; nothing was done", schema.name))
         })?;
     }
     show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
-        explain(session, &report, &fingerprint);
+        explain(session, report, &fingerprint);
         let names_argument = args.owner.is_some() || args.fingerprint.is_some();
         if names_argument && report.predicted == Some(Meaning::Acquired) {
             explain_refusal(session, step);
@@ -108,28 +100,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             may be rejected as having another payload",
         );
     }
-    let question = match report.predicted {
-        Some(Meaning::Acquired) => "Begin with this key?",
-        Some(_) => "The service will not give the lock. Send the request anyway?",
-        None => "Send the request?",
-    };
-    let step = ManualStep {
-        step,
-        report,
-        audit_word: "begun",
-        inputs,
-        needs_time,
-        needs_step_lock: false,
-        key_index: schema.lock_key_index(),
-        question,
-        shows_owner: true,
-        // Only a completion promises a replay, which has to be tried first.
-        is_verified: true,
-    };
-    step.run(session, &args.step, |now| {
-        manual_step::was_acquired(&record, now, owner.unwrap_or_default())
-    })
-    .await
+    let owner = report.owner.unwrap_or_default();
+    manual.run(session, &args.step, |now| manual_step::was_acquired(&record, now, owner)).await
 }
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {

@@ -44,7 +44,6 @@ use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -119,52 +118,36 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let chosen = ChosenCompletion::new(session, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, error)?;
     let step_lock = chosen.missing_lock(&record, &inputs)?;
-    let mut report = StepReport {
-        name: "complete",
-        record: &record,
-        predicted: Some(manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
-        owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
-        rehearsed_next: None,
-    };
+    let predicted = manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref());
+    let will_store = predicted == Meaning::Stored;
+    let mut manual = ManualStep::new("complete", &record, step, inputs);
+    manual.report.predicted = Some(predicted);
+    manual.needs_step_lock = step_lock.is_some();
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let rehearsal = if report.predicted == Some(Meaning::Stored) {
-        RehearsalOutcome::of(session, &record, step, &inputs, step_lock.as_ref()).await
+    let inputs = &manual.inputs;
+    let rehearsal = if will_store {
+        RehearsalOutcome::of(session, &record, step, inputs, step_lock.as_ref()).await
     } else {
         RehearsalOutcome::NotNeeded
     };
-    report.rehearsed_next = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.time_left());
-    if report.predicted == Some(Meaning::Stored) {
-        check_delivery(&predicted_record, &inputs, &rehearsal)?;
+    let predicted_record = manual_step::predicted_record(&record, inputs, rehearsal.time_left());
+    if will_store {
+        check_delivery(&predicted_record, inputs, &rehearsal)?;
     }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         session.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Text {
-        explain(session, &report, &chosen, &inputs, &predicted_record, &rehearsal);
+        explain(session, &manual, &chosen, &predicted_record, &rehearsal);
     }
 
-    let question = if report.predicted == Some(Meaning::Stored) {
-        "Store this response?"
-    } else {
-        "The service will refuse to store it. Send it anyway?"
-    };
-    let step_to_run = ManualStep {
-        step,
-        report,
-        audit_word: "completed",
-        inputs: inputs.clone(),
-        needs_time: chosen.needs_time(&schema),
-        needs_step_lock: step_lock.is_some(),
-        key_index: schema.result_key_index(),
-        question,
-        shows_owner: false,
-        is_verified: rehearsal.verifies(&predicted_record),
-    };
-    step_to_run.run(session, &args.step, |now| manual_step::was_stored(&record, now, &inputs)).await
+    manual.report.rehearsed_next = rehearsal.next_meaning();
+    manual.is_verified = rehearsal.verifies(&predicted_record);
+    let read_back = |now: &Record| manual_step::was_stored(&record, now, &manual.inputs);
+    manual.run(session, &args.step, read_back).await
 }
 
 /// The response that the options give.
@@ -193,12 +176,12 @@ fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, C
 /// and the next request get.
 fn explain(
     session: &mut Session,
-    report: &StepReport<'_>,
+    manual: &ManualStep<'_>,
     chosen: &ChosenCompletion,
-    inputs: &StepInputs<'_>,
     predicted_record: &Record,
     rehearsal: &RehearsalOutcome,
 ) {
+    let ManualStep { report, inputs, .. } = manual;
     let record = report.record;
     let schema = &record.schema;
     if report.predicted != Some(Meaning::Stored) {

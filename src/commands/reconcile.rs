@@ -207,7 +207,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         ));
         let report = lock_report::json(&[], &found, Ended::NothingTried, None, 0);
         write_report(session, args.output, &report)?;
-        return exit_of(&[], found, &catalog, None);
+        return exit_of(&[], found, &catalog, &Counts::default());
     }
 
     let changes = match writer {
@@ -513,7 +513,7 @@ impl Reconciliation<'_> {
         {
             return Err(error.into());
         }
-        exit_of(&self.locks, found, catalog, Some(&counts))
+        exit_of(&self.locks, found, catalog, &counts)
     }
 }
 
@@ -550,9 +550,9 @@ fn exit_of(
     locks: &[ReconciledLock],
     found: Found,
     catalog: &Catalog,
-    counts: Option<&Counts>,
+    counts: &Counts,
 ) -> Result<Exit> {
-    if counts.is_some_and(|counts| counts.unknown > 0) {
+    if counts.unknown > 0 {
         return Ok(Exit::OutcomeUnknown);
     }
     if let Some(error) = found.unreachable {

@@ -43,15 +43,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
     let step = described_step(&record, "release", Some(step))?;
     check_ttls(&schema, step)?;
-    if step.sends_fingerprint() && record.has_binary_fingerprint() {
-        let message = format!(
-            "the fingerprint of {} is not text, so that idemctl cannot send it to the release step",
-            escape::key(&record.key)
-        );
-        return Err(CommandError::usage(message).hint(removal_hint(&record)).into());
-    }
-    let needs_time = schema.sends_time(step);
-    let now_ms = time_for(&schema, record.seen.server_ms, needs_time)?;
+    let now_ms = time_for(&schema, record.seen.server_ms, schema.sends_time(step))?;
     let owner = owner_of_lock(
         session,
         &record,
@@ -59,40 +51,19 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         args.owner.as_deref(),
         args.step.change_args.confirm_args.dry_run,
     )?;
-    let report = StepReport {
-        name: "release",
-        record: &record,
-        predicted: Some(manual_step::predict_release(&record, step, &owner)),
-        owner: if owner.is_empty() { None } else { Some(&owner[..]) },
-        rehearsed_next: None,
-    };
-    if args.step.output == Output::Text {
-        explain(session, &report);
-    }
     // A release stores no response, but the request has a place for one.
     let response = Response::default();
-    let question = if report.predicted == Some(Meaning::Released) {
-        "Release this lock?"
-    } else {
-        "The service will refuse to release it. Send it anyway?"
+    let inputs = StepInputs {
+        now_ms,
+        fingerprint: record.fingerprint().unwrap_or_default(),
+        ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    let step = ManualStep {
-        step,
-        report,
-        audit_word: "released",
-        inputs: StepInputs {
-            now_ms,
-            fingerprint: record.fingerprint().unwrap_or_default(),
-            ..StepInputs::new(&schema, &record.key, &owner, &response)
-        },
-        needs_time,
-        needs_step_lock: false,
-        key_index: schema.lock_key_index(),
-        question,
-        shows_owner: false,
-        is_verified: true,
-    };
-    step.run(session, &args.step, manual_step::was_released).await
+    let mut manual = ManualStep::new("release", &record, step, inputs);
+    manual.report.predicted = Some(manual_step::predict_release(&record, step, &owner));
+    if args.step.output == Output::Text {
+        explain(session, &manual.report);
+    }
+    manual.run(session, &args.step, manual_step::was_released).await
 }
 
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {

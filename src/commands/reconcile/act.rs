@@ -7,9 +7,8 @@ use tokio::time::Instant;
 
 use super::hold::is_of_the_server;
 use super::lock::{Fate, LockChange};
-use super::plan::{ReleaseWay, completion_of, release_way};
+use super::plan::{ReleaseWay, completion_of, in_words, release_way};
 use super::reconciliation::{Changes, Reconciliation};
-use crate::change::completion::ChosenCompletion;
 use crate::change::{ManualStep, StepResult};
 use crate::domain::manual_step;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
@@ -17,7 +16,6 @@ use crate::domain::record::{Record, Response, TimeLeft, locate};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::words;
 use crate::store::{KeyAction, Outcome, StoreError};
 
@@ -43,7 +41,9 @@ impl Reconciliation<'_> {
             if !self.is_ready(index).await {
                 continue;
             }
-            self.complete(index, &response).await;
+            if let Err(why) = self.complete(index, &response).await {
+                self.locks[index].fate = Fate::Refused(why);
+            }
             self.keep_held().await;
         }
     }
@@ -58,23 +58,12 @@ impl Reconciliation<'_> {
             Ok(ReleaseWay::Step(step)) => {
                 let owner = record.owner().unwrap_or_default();
                 let response = Response::default();
-                let now_ms = record.seen.server_ms.unwrap_or_default();
                 let inputs = StepInputs {
-                    now_ms,
+                    now_ms: record.seen.server_ms.unwrap_or_default(),
+                    fingerprint: record.fingerprint().unwrap_or_default(),
                     ..StepInputs::new(&record.schema, &record.key, owner, &response)
                 };
-                let manual = ManualStep {
-                    step,
-                    report: report("release", &record, owner),
-                    audit_word: "released",
-                    inputs,
-                    needs_time: record.schema.sends_time(step),
-                    needs_step_lock: false,
-                    key_index: self.locks[index].key_index,
-                    question: "",
-                    shows_owner: false,
-                    is_verified: true,
-                };
+                let manual = ManualStep::new("release", &record, step, inputs);
                 self.execute_step(index, &manual, manual_step::was_released).await;
             }
             Ok(ReleaseWay::Removal) => self.remove(index).await,
@@ -132,42 +121,18 @@ impl Reconciliation<'_> {
         true
     }
 
-    async fn complete(&mut self, index: usize, given: &DoneResponse) {
+    /// Stores the response of one lock.
+    ///
+    /// # Errors
+    /// Why it cannot be stored; then nothing was sent.
+    async fn complete(&mut self, index: usize, given: &DoneResponse) -> Result<(), String> {
         let record = self.locks[index].record.clone();
-        let key_index = record.schema.result_key_index();
-        let prepared = completion_of(&record, given).and_then(|(step, response)| {
-            let chosen =
-                ChosenCompletion::of_lock(&record).map_err(|error| error.message.clone())?;
-            Ok((step, response, chosen))
-        });
-        let (step, response, chosen) = match prepared {
-            Ok(prepared) => prepared,
-            Err(why) => {
-                self.locks[index].fate = Fate::Refused(why);
-                return;
-            }
-        };
-        let inputs = match chosen.checked_inputs(&record, &response, None) {
-            Ok(inputs) => inputs,
-            Err(error) => {
-                self.locks[index].fate = Fate::Refused(error.message);
-                return;
-            }
-        };
-        let manual = ManualStep {
-            step,
-            report: report("complete", &record, &chosen.owner),
-            audit_word: "completed",
-            inputs: inputs.clone(),
-            needs_time: chosen.needs_time(&record.schema),
-            needs_step_lock: false,
-            key_index,
-            question: "",
-            shows_owner: false,
-            is_verified: true,
-        };
-        let read_back = |now: &Record| manual_step::was_stored(&record, now, &inputs);
+        let (step, response, chosen) = completion_of(&record, given)?;
+        let inputs = chosen.checked_inputs(&record, &response, None).map_err(in_words)?;
+        let manual = ManualStep::new("complete", &record, step, inputs);
+        let read_back = |now: &Record| manual_step::was_stored(&record, now, &manual.inputs);
         self.execute_step(index, &manual, read_back).await;
+        Ok(())
     }
 
     /// Makes a step of the service, and notes what became of the lock.
@@ -206,7 +171,7 @@ impl Reconciliation<'_> {
                     None => "the reply was lost, but reading back shows it".to_owned(),
                 };
                 let then = words::then(&outcome.now);
-                if step.audit_word == "completed" {
+                if step.report.name == "complete" {
                     Fate::Completed(format!("completed: {how}; {then}"))
                 } else {
                     Fate::Released(format!("released: {how}"))
@@ -311,16 +276,6 @@ impl Reconciliation<'_> {
             return;
         }
         self.trouble.get_or_insert(error);
-    }
-}
-
-fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepReport<'a> {
-    StepReport {
-        name,
-        record,
-        predicted: None,
-        owner: if owner.is_empty() { None } else { Some(owner) },
-        rehearsed_next: None,
     }
 }
 

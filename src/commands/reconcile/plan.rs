@@ -71,8 +71,7 @@ impl Reconciliation<'_> {
         record: &Record,
         given: &DoneResponse,
     ) -> Result<Option<String>, String> {
-        let (step, response) = completion_of(record, given)?;
-        let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
+        let (step, response, chosen) = completion_of(record, given)?;
         let inputs = chosen.checked_inputs(record, &response, None).map_err(in_words)?;
         if manual_step::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
             return Err("the service would refuse to store the response".to_owned());
@@ -147,14 +146,14 @@ impl Reconciliation<'_> {
     }
 }
 
-/// The step and the response that complete a lock.
+/// The step and the response that complete a lock, in the name of its holder.
 ///
 /// # Errors
 /// Why the response cannot be stored.
 pub(super) fn completion_of<'a>(
     record: &'a Record,
     given: &DoneResponse,
-) -> Result<(&'a Step, Response), String> {
+) -> Result<(&'a Step, Response, ChosenCompletion), String> {
     let schema = &record.schema;
     let Some(step) = &schema.complete else {
         return Err(format!("the schema of {} describes no complete step", schema.name));
@@ -172,7 +171,8 @@ pub(super) fn completion_of<'a>(
         );
     }
     let response = input.response(schema).map_err(|misfit| misfit.message)?;
-    Ok((step, response))
+    let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
+    Ok((step, response, chosen))
 }
 
 /// How the lock of a record is released.
@@ -199,6 +199,6 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
     }
 }
 
-fn in_words(error: CommandError) -> String {
+pub(super) fn in_words(error: CommandError) -> String {
     error.message
 }
