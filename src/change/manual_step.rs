@@ -484,12 +484,11 @@ impl ManualStep<'_> {
         {
             let owner = escape::text(owner);
             let schema = &self.report.record.schema;
-            let checks = |step: &Option<Step>| step.as_ref().is_some_and(|step| step.checks_owner);
-            let then = match (checks(&schema.complete), checks(&schema.release)) {
-                (false, false) => String::new(),
-                (true, false) => format!(" To complete it, pass --owner {owner}"),
-                (false, true) => format!(" To release it, pass --owner {owner}"),
-                (true, true) => format!(" To complete or release it, pass --owner {owner}"),
+            let steps = [&schema.complete, &schema.release];
+            let is_checked = steps.into_iter().flatten().any(|step| step.checks_owner);
+            let then = match is_checked {
+                true => format!(" To end it, pass --owner {owner}"),
+                false => String::new(),
             };
             session.ui.status(&format!("The lock belongs to {owner}.{then}"));
         }
