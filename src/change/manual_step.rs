@@ -444,8 +444,6 @@ impl ManualStep<'_> {
                 "; it still changed the record"
             } else if !self.keys_beside_record(outcome.calls).is_empty() {
                 "; the record is unchanged, and its other Redis keys may have changed"
-            } else if outcome.means == Some(Meaning::Acquired) {
-                "; nothing was changed, so no lock was taken"
             } else {
                 "; nothing was changed"
             };

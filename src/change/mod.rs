@@ -22,7 +22,7 @@ pub use self::manual_step::{ManualStep, StepResult};
 pub use self::one_record::{
     check_creates_lock, check_ttls, described_step, find_record, show_record, time_for, undescribed,
 };
-pub use self::owner::{check_owner_has_name, owner_of_lock, owner_of_new_lock};
+pub use self::owner::{because_of_owner, check_owner_has_name, owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;
 pub use self::removal_hint::{freeing_hint, removal_hint};
 pub use self::stated_ttl::needs_a_stated_lock_ttl;

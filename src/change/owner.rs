@@ -66,6 +66,17 @@ pub fn check_owner_has_name(record: &Record, step: &Step) -> Result<(), CommandE
     .hint(removal_hint(record)))
 }
 
+/// Why the service refuses a step in the name of this owner, if the lock tells, after a comma.
+pub fn because_of_owner(record: &Record, owner: &[u8]) -> String {
+    match record.owner() {
+        Some(b"") => ", because the owner in the lock is empty".to_owned(),
+        Some(holder) if holder != owner => {
+            format!(", because the lock belongs to {}", escape::text(holder))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID.
 /// Empty if the schema knows no owners.
 ///

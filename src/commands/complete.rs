@@ -36,7 +36,8 @@ use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, freeing_hint, show_record,
+    ManualStep, because_of_owner, check_ttls, described_step, find_record, freeing_hint,
+    show_record,
 };
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
@@ -185,13 +186,7 @@ fn explain(
     let record = report.record;
     let schema = &record.schema;
     if report.predicted != Some(Meaning::Stored) {
-        let owner = match record.owner() {
-            Some(b"") => ", because the owner in the lock is empty".to_owned(),
-            Some(owner) if owner != chosen.owner => {
-                format!(", because the lock belongs to {}", escape::text(owner))
-            }
-            _ => String::new(),
-        };
+        let owner = because_of_owner(record, inputs.owner);
         session.ui.status(&format!("The service will reject this result{owner}."));
         return;
     }
@@ -231,27 +226,13 @@ fn explain(
     }
     rehearsal.print(session, predicted_record);
     let worker = chosen.original_worker(record);
-    // If the result names no owner, idemctl cannot tell whose result it is to the service.
-    let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
-    let is_uncertain = checks_owner && worker.is_none() && predicted_record.owner().is_none();
-    let late = if manual_step::is_overwritten_later(predicted_record, worker) {
-        if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
+    let is_lost = manual_step::is_overwritten_later(predicted_record, worker)
+        || manual_step::is_removed_by_failure(predicted_record, worker);
+    session.ui.status(if is_lost {
+        "If the original worker is still running, it may overwrite or remove this response."
     } else {
-        "will be rejected"
-    };
-    let failing = if manual_step::is_removed_by_failure(predicted_record, worker) {
-        ", and if it fails, it will remove this response"
-    } else {
-        ""
-    };
-    let whose = match worker {
-        // The operator may name an owner that is not that of the worker.
-        Some(owner) if chosen.completion != Completion::OfLock && !owner.is_empty() => {
-            format!("a worker with the owner {}", escape::text(owner))
-        }
-        _ => "the original worker".to_owned(),
-    };
-    session.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
+        "If the original worker is still running, its result will be rejected."
+    });
     if manual_step::is_overwritten_by_renewal(predicted_record, worker) {
         let name = &schema.name;
         session.ui.warning(&format!(
@@ -294,19 +275,13 @@ fn response_in_words(inputs: &StepInputs<'_>) -> String {
     if let Some(status) = response.status {
         parts.push(format!("status {status}"));
     }
-    match response.headers.len() {
-        0 => {}
-        1 => parts.push("1 header".to_owned()),
-        count => parts.push(format!("{count} headers")),
+    if !response.headers.is_empty() {
+        parts.push(words::counted(response.headers.len() as u64, "header"));
     }
     match response.body.len() {
         0 if parts.is_empty() => parts.push("the completion of the operation".to_owned()),
-        0 if inputs.error.is_some() => {}
-        0 => parts.push("no body".to_owned()),
+        0 => {}
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }
-    match parts.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        _ => parts.concat(),
-    }
+    words::list(&parts, "and")
 }

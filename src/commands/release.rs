@@ -5,8 +5,8 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, owner_of_lock, removal_hint, show_record,
-    time_for, undescribed,
+    ManualStep, because_of_owner, check_ttls, described_step, find_record, owner_of_lock,
+    removal_hint, show_record, time_for, undescribed,
 };
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
@@ -14,7 +14,6 @@ use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{StepInputs, fencing};
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -61,7 +60,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut manual = ManualStep::new("release", &record, step, inputs);
     manual.report.predicted = Some(manual_step::predict_release(&record, step, &owner));
     if args.step.output == Output::Text {
-        explain(session, &manual.report);
+        explain(session, &manual);
     }
     manual.run(session, &args.step, manual_step::was_released).await
 }
@@ -93,15 +92,12 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     }
 }
 
-fn explain(session: &mut Session, report: &StepReport<'_>) {
+fn explain(session: &mut Session, manual: &ManualStep<'_>) {
+    let ManualStep { report, inputs, .. } = manual;
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Some(Meaning::Released) {
-        let owner = match record.owner() {
-            Some(b"") => ", because the owner in the lock is empty".to_owned(),
-            Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
-            None => String::new(),
-        };
+        let owner = because_of_owner(record, inputs.owner);
         session.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state.is_result() {
         session.ui.status(&format!(
