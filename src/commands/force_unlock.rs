@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::{show_record, write_report};
+use crate::change::show_record;
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -144,28 +144,13 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
         }
         session.ui.warning("if a worker is still running, the operation executes twice");
     }
-    let mut ended = Ok(());
-    if args.change_args.confirm_args.dry_run {
-        session.ui.status("dry run: nothing was changed");
-    } else if possible > 0 {
-        let them =
-            if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
-        ended = locks.change(session, &args.change_args, &format!("Remove {them}?")).await;
-        locks.print_done(session);
-    }
-    // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
-    if ended.is_ok() || locks.was_tried() {
-        write_report(session, args.output, &locks.report())?;
-    }
-    ended?;
-    locks.exit()
+    let question = format!("Remove {}?", words::counted(possible as u64, "lock"));
+    locks.change_and_report(session, args.output, &args.change_args, &question).await
 }
 
 fn decide(record: &Record) -> LockDecision {
-    match unlock::removable(record) {
-        Ok(key_index) => LockDecision::Possible(key_index, shown_in_table(record, key_index)),
-        Err(why) => LockDecision::Refused(why),
-    }
+    let key_index = unlock::removable(record).map_err(|why| (Exit::Usage, why))?;
+    Ok((key_index, shown_in_table(record, key_index)))
 }
 
 /// How long the lock has been held, when it expires, and who holds it.

@@ -285,11 +285,7 @@ async fn show(
 }
 
 async fn confirm(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
-    let records = match purge.selected.tally.total() {
-        1 => "this record".to_owned(),
-        total => format!("these {total} records"),
-    };
-    let question = format!("Purge {records}?");
+    let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
     let confirm_args = &args.change_args.confirm_args;
     confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await
 }

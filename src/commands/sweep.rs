@@ -18,7 +18,7 @@ use crate::domain::change::outcome_counts::OutcomeCounts;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
-use crate::render::coverage;
+use crate::render::{coverage, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 
@@ -238,7 +238,7 @@ async fn show(
 }
 
 fn question(args: &Args, total: u64) -> String {
-    let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
+    let locks = words::counted(total, "lock");
     match args.action {
         ActionArg::Unlock => format!("Remove {locks}?"),
         ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
