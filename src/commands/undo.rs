@@ -4,7 +4,6 @@ mod changed_records;
 mod operation_to_undo;
 mod plan;
 mod revert;
-mod there;
 mod undone;
 
 use anyhow::Result;
@@ -79,8 +78,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let undone =
         UndoneOperation::find(session, args.op.as_deref(), &args.returns, &here, &client.name())?;
-    let allowed = undone.may_go_to(session, &here, args.returns.elsewhere);
-    allowed.map_err(|stop| undone.lead_there(session, stop))?;
+    undone.may_go_to(session, &here, args.returns.elsewhere)?;
     let has_ambiguous = say_ambiguous(session, &undone.only)?;
     let has_unknown = say_unknown(
         session,
@@ -93,8 +91,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
         let source = CheckedBackup::open(session, file, &of, Some(&undone.operation.op))?;
-        let allowed = source.may_go_to(session, &here, args.returns.elsewhere);
-        allowed.map_err(|stop| undone.lead_there(session, stop))?;
+        source.may_go_to(session, &here, args.returns.elsewhere)?;
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
