@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use crate::args::Output;
+use crate::domain::as_str::as_str;
 use crate::domain::record::TimeLeft;
 use crate::domain::schema::{Role, Schema, State};
 use crate::render::change::restored;
@@ -19,7 +21,8 @@ use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 pub use crate::render::change::restored::RestoredKey;
 
 /// What became of a Redis key, in the order in which the counts are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Ending {
     Restored,
     /// Nothing was there before, or what was there has expired since: an undo removed what is there
@@ -41,6 +44,8 @@ pub enum Ending {
     /// It could not be read: its node does not answer, or the Redis user may not read it.
     Unread,
 }
+
+as_str!(Ending);
 
 /// The endings of Redis keys that did not come back, with the reasons.
 const LEFT: [(Ending, &str); 8] = [
@@ -87,21 +92,6 @@ impl Ending {
     /// True if the row of an undo has the state that its record has afterwards.
     fn is_of_current_state(self) -> bool {
         matches!(self, Self::Restored | Self::Removed | Self::Changed | Self::Untold)
-    }
-
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Removed => "removed",
-            Self::Present => "present",
-            Self::Locked => "locked",
-            Self::Completed => "completed",
-            Self::Expired => "expired",
-            Self::Changed => "changed",
-            Self::Untold => "untold",
-            Self::Moving => "moving",
-            Self::Unread => "unread",
-        }
     }
 
     /// What a look calls it that changes nothing.
@@ -193,15 +183,11 @@ impl RestoredRows {
 
     /// Warns before a change that brings back locks which only a person ends.
     pub fn warn_of_endless(&self, session: &mut Session) {
-        match self.endless {
-            0 => {}
-            1 => session.ui.warning(
-                "1 lock without a result beside it never expires; it blocks its key until it is removed",
-            ),
-            count => session.ui.warning(&format!(
-                "{count} locks without a result beside them never expire; they block their keys until \
-                they are removed"
-            )),
+        if self.endless > 0 {
+            let locks = words::counted(self.endless, "lock");
+            session.ui.warning(&format!(
+                "{locks} without expiry and without a result: each blocks its key until it is removed"
+            ));
         }
         if self.unjudged > 0 {
             let locks = words::counted(self.unjudged, "lock");
