@@ -44,7 +44,8 @@ use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
-    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
+    print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
+    write_report,
 };
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::schema::Catalog;
@@ -347,26 +348,12 @@ async fn print_outcome(
     if total > 0 {
         session.ui.status(&so_far);
     }
-    let example = coverage::example(outcomes.first_unrecognised.as_ref());
-    let unrecognised = format!("with a value that matches no format of the schema{example}");
-    for (count, verb, why) in [
-        (
-            outcomes.changed_meanwhile + outcomes.renewed,
-            "Left unchanged",
-            "modified since the scan, or no longer selected",
-        ),
-        (outcomes.unrecognised, "Left unchanged", unrecognised.as_str()),
-        (
-            outcomes.too_large,
-            "Left unchanged",
-            "with a value larger than 16 MiB, which was not read completely",
-        ),
-        (outcomes.gone, "Already gone", "expired or removed by another client"),
-    ] {
-        if count > 0 {
-            session.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
-        }
-    }
+    let changed = outcomes.changed_meanwhile + outcomes.renewed;
+    let more = [
+        (changed, "modified since the scan, or no longer selected"),
+        (outcomes.gone, "that expired, or that another client removed"),
+    ];
+    print_left(session, "record", outcomes, &more);
     shown
 }
 

@@ -353,7 +353,7 @@ fn a_result_that_is_cut_off_is_left_and_the_preview_says_so() {
     server.set("idem:cut", cut, 80_000_000);
     let purge = ["purge", "--schema", "express", "--all"];
     let preview = server.idemctl(&[&purge[..], &["--dry-run"]].concat()).exits(3);
-    preview.says("1 record is not changed, because its whole value matches no format");
+    preview.says("the whole value matches no format of the schema: 1 record");
     assert!(!preview.all().contains("executes"), "{}", preview.all());
     let run = server.idemctl(&[&purge[..], &["--yes"]].concat()).exits(3);
     run.says("1 record with a value that matches no format of the schema");

@@ -88,9 +88,7 @@ fn a_lock_that_ends_by_itself_stays_and_is_counted() {
         (&3.into(), &0.into(), &3.into()),
         "{json}"
     );
-    sweep(&server, &words[..words.len() - 2])
-        .exits(0)
-        .says("3 locks expire by themselves and are left unchanged");
+    sweep(&server, &words[..words.len() - 2]).exits(0).says("Left to expire: 3 locks");
     let ask = ["--owner-alive", "[ \"$1\" = alive ]"];
     let json = sweep(&server, &[&words[..], &ask].concat()).exits(0).json();
     assert_eq!(
@@ -361,10 +359,7 @@ fn a_lock_beyond_what_is_read_is_left_alone_and_said_to_be() {
     server.put("idem:big", format!("{{\"status\":\"IN_PROGRESS\"{}}}", " ".repeat(17 << 20)));
     let words = ["--orphaned", "--schema", "express", "--grace", "0"];
     let dry = sweep(&server, &[&words[..], &["--dry-run"]].concat()).exits(0);
-    dry.says(
-        "1 of them has a value larger than 16 MiB, which idemctl does not read completely and will \
-        skip",
-    );
+    dry.says("Skipped, because a value is larger than 16 MiB: 1 record");
     let json = sweep(&server, &[&words[..], &["--yes", "-o", "json"]].concat()).exits(3).json();
     assert_eq!((&json["done"], &json["left_too_large"]), (&1.into(), &1.into()), "{json}");
     assert_eq!(server.keys(), ["idem:big"]);
