@@ -191,15 +191,8 @@ impl<'a> UndoCandidates<'a> {
                 "{} did not end, and the audit log does not list its changes",
                 operation.name()
             );
-            let hint = match self.before(operation) {
-                Some(before) => format!(
-                    "it is still running or was killed; inspect its records, or run `idemctl undo \
-                    {}` to undo {}, the operation before it",
-                    escape::again(&before.op),
-                    before.name()
-                ),
-                None => "it is still running or was killed; inspect its records".to_owned(),
-            };
+            let hint = "it is still running or was killed; inspect its records. `idemctl log` names the \
+                operations before it";
             return Err(CommandError::usage(message).hint(hint));
         }
         let hint = match &operation.backup {
@@ -213,20 +206,6 @@ impl<'a> UndoCandidates<'a> {
             operation.name()
         );
         Err(CommandError::usage(message).hint(hint))
-    }
-
-    /// The operation on this server before that one.
-    fn before(&self, operation: &Operation) -> Option<&'a Operation> {
-        let mut before = None;
-        for other in self.operations.all() {
-            if other.op == operation.op {
-                break;
-            }
-            if other.was_on(self.here, self.server) {
-                before = Some(other);
-            }
-        }
-        before
     }
 }
 
