@@ -348,14 +348,13 @@ impl Reconciliation<'_> {
         }
         let before = self.plans();
         self.notice_changes().await;
-        self.renew().await;
+        if self.held_at.elapsed() >= self.options.hold / 8 {
+            self.renew().await;
+        }
         self.tell_void_plans(&before);
     }
 
     async fn renew(&mut self) {
-        if self.held_at.elapsed() < self.options.hold / 8 {
-            return;
-        }
         if let Err(error) = self.hold(self.options.hold / 4 * 3).await {
             self.trouble.get_or_insert(error);
         }
@@ -363,11 +362,8 @@ impl Reconciliation<'_> {
 
     /// Gives the locks that are held on the whole hold once more, at the end of the run.
     pub(super) async fn hold_on(&mut self) {
-        if self.trouble.is_some() || !self.locks.iter().any(ReconciledLock::is_held_on) {
-            return;
-        }
-        if let Err(error) = self.hold(self.options.hold / 4 * 3).await {
-            self.trouble.get_or_insert(error);
+        if self.trouble.is_none() && self.locks.iter().any(ReconciledLock::is_held_on) {
+            self.renew().await;
         }
     }
 
