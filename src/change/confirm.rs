@@ -100,24 +100,12 @@ impl ConfirmArgs {
     /// # Errors
     /// Usage: there is no terminal to ask on, or --confirm names something else.
     pub fn check_answerable(&self, session: &Session, server: &str) -> Result<(), CommandError> {
-        let name = session.settings.context_name();
-        let is_protected = name.is_some() && session.settings.is_protected();
-        if let Some(given) = &self.confirm {
-            let is_right = name == Some(given.trim()) || (!is_protected && server == given.trim());
-            if is_right {
-                return Ok(());
+        match self.dialog(session, "", server)? {
+            Some(_) if !session.ui.is_interactive() => {
+                Err(CommandError::usage("cannot prompt without a terminal")
+                    .hint("to continue without a prompt, pass --yes"))
             }
-            let wanted = name.unwrap_or(server);
-            return Err(refused().hint(format!("--confirm must be `{wanted}` here")));
-        }
-        if session.ui.is_interactive() {
-            return Ok(());
-        }
-        match name {
-            Some(name) if is_protected => Err(self.cannot_ask(session, name)),
-            _ if self.yes => Ok(()),
-            _ => Err(CommandError::usage("cannot prompt without a terminal")
-                .hint("to continue without a prompt, pass --yes")),
+            _ => Ok(()),
         }
     }
 

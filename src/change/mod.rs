@@ -27,6 +27,6 @@ pub use self::rate_limiter::RateLimiter;
 pub use self::removal_hint::{freeing_hint, removal_hint};
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
 pub use self::summary::{
-    print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
+    in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
 };

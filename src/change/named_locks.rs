@@ -11,7 +11,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named_key_table;
-use crate::render::{escape, name, unclaimed_key};
+use crate::render::{escape, name, unclaimed_key, words};
 use crate::session::{Session, interruptible};
 use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
@@ -252,10 +252,8 @@ impl NamedLocks {
         }
         let done = self.action.done;
         let verb = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
-        let locks = if self.done() == 1 { "lock" } else { "locks" };
-        let backup =
-            self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-        session.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
+        let locks = words::counted(self.done() as u64, "lock");
+        session.ui.status(&format!("{verb} {locks}{}", change::in_backup(self.backup())));
         for lock in &self.locks {
             if matches!(lock.status, LockStatus::Tried(outcome) if !outcome.is_done()) {
                 session.ui.status(&format!(

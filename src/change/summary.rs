@@ -24,6 +24,14 @@ pub fn write_report(session: &mut Session, output: Output, value: &Value) -> Res
     Ok(session.ui.flush()?)
 }
 
+/// The file of the backup, behind a semicolon.
+pub fn in_backup(file: Option<&str>) -> String {
+    match file {
+        Some(file) => format!("; backup: {file}"),
+        None => String::new(),
+    }
+}
+
 /// Prints how many of the selected records no change touches, because a value is larger than is
 /// ever read.
 pub fn print_too_large(session: &mut Session, count: u64) {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::show_record;
+use crate::change::{in_backup, show_record};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -118,10 +118,7 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
     // A lock that was removed is reported even if an error followed.
     if locks.done() > 0 {
         write_record(session, args.output, &record, "unlocked", locks.backup())?;
-        let backup = match locks.backup() {
-            Some(file) => format!("; backup: {file}"),
-            None => String::new(),
-        };
+        let backup = in_backup(locks.backup());
         session.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
         read_back(session, &record, key_index).await;
     }

@@ -23,6 +23,7 @@ pub use self::options::Args;
 use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
+use crate::change::in_backup;
 use crate::domain::covered::Covered;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
@@ -179,8 +180,7 @@ async fn changes(
 }
 
 fn print_removal(session: &mut Session, removal: &Removal) {
-    let backup = removal.backup.as_deref().map(|file| format!("; backup: {file}"));
-    let backup = escape::text(backup.unwrap_or_default().as_bytes());
+    let backup = escape::text(in_backup(removal.backup.as_deref()).as_bytes());
     let records = counted(removal.removed as u64, "record");
     session.ui.status(&format!("{records} of this probe removed from Redis{backup}"));
     for (key, why) in &removal.kept {

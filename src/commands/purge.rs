@@ -44,7 +44,7 @@ use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
-    print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
+    in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
 };
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
@@ -334,9 +334,7 @@ async fn print_outcome(
     if purge.is_counted || is_whole {
         so_far = format!("{} of {} purged", outcomes.done, words::counted(total, "record"));
     }
-    if let Some(file) = &outcomes.backup {
-        so_far = format!("{so_far}; backup: {file}");
-    }
+    so_far += &in_backup(outcomes.backup.as_deref());
     print_read_back(session, outcomes.read_back);
     print_partly(session, outcomes);
     require_finished(

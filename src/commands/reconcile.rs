@@ -39,7 +39,7 @@ use crate::args::{
 };
 use crate::ask_program::AskProgram;
 use crate::change::bulk::check_narrow;
-use crate::change::{Journal, write_report};
+use crate::change::{Journal, in_backup, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
 use crate::domain::record::{GivenKey, age};
@@ -489,10 +489,7 @@ impl Reconciliation<'_> {
                 self.session.now_ms(),
             ),
         );
-        let mut so_far = counts.words(found.left_out.len());
-        if let Some(file) = &backup {
-            so_far += &format!("; backup: {file}");
-        }
+        let so_far = counts.words(found.left_out.len()) + &in_backup(backup.as_deref());
         if !args.change_args.confirm_args.dry_run {
             lock_report::print_locks(self.session, &self.locks);
             self.session.ui.status(&format!("Reconciled: {so_far}"));

@@ -12,7 +12,7 @@ use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{
-    print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
+    in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
 };
 use crate::exit::{self, CommandError, Exit};
@@ -266,10 +266,7 @@ fn print_outcome(
 ) -> Result<Exit> {
     let shown = report(session, args, orphans, sweep);
     let outcomes = &sweep.outcomes;
-    let backup = match &outcomes.backup {
-        Some(file) => format!("; backup: {file}"),
-        None => String::new(),
-    };
+    let backup = in_backup(outcomes.backup.as_deref());
     let total = sweep.selected.tally.total();
     let so_far = format!("{} of {} done{backup}", outcomes.done, words::counted(total, "lock"));
     print_read_back(session, outcomes.read_back);

@@ -398,8 +398,8 @@ impl RestoredRows {
             (None, true) => "Would restore",
             (None, false) => "Restored",
         };
-        let keys = if count == 1 { "key" } else { "keys" };
-        let mut text = format!("{verb} {} of {count} Redis {keys}", self.restored());
+        let keys = words::counted(count, "Redis key");
+        let mut text = format!("{verb} {} of {keys}", self.restored());
         for (count, why) in self.left().map(|(ending, why)| (self.count(ending), why)) {
             if count > 0 {
                 text.push_str(&format!("; {count} {why}"));

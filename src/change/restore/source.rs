@@ -19,7 +19,7 @@ use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
-use crate::render::{escape, name};
+use crate::render::{escape, name, words};
 use crate::session::Session;
 use crate::store::Return;
 use crate::store::audit::log::{Log, has_operation, operation_of_backup};
@@ -207,11 +207,10 @@ impl CheckedBackup {
         if missing > 0 {
             let names = compared.names.join(", ");
             let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
-            let are = if missing == 1 { "1 Redis key is" } else { "Redis keys are" };
-            let count = if missing == 1 { String::new() } else { format!("{missing} ") };
+            let keys = words::counted(missing, "Redis key");
             session.ui.warning(&format!(
-                "{count}{are} missing from {file}, but the operation removed them according to the \
-                audit log: {names}{more}"
+                "missing from {file} are {keys} that the operation removed according to the audit \
+                log: {names}{more}"
             ));
         }
         match reader.closing() {

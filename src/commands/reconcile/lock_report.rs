@@ -181,9 +181,8 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
 /// Prints which locks are not reconciled, and why. `same_command` is the command line of this run.
 pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command: &str) {
     if found.young > 0 {
-        let count = found.young;
-        let locks = if count == 1 { "1 lock is" } else { &format!("{count} locks are") };
-        session.ui.detail(&format!("{locks} younger than --older-than, or changed meanwhile"));
+        let locks = words::counted(found.young, "lock");
+        session.ui.detail(&format!("Younger than --older-than, or changed meanwhile: {locks}"));
     }
     if found.alive > 0 {
         let locks = words::counted(found.alive, "lock");

@@ -14,6 +14,7 @@ use crate::change::Journal;
 use crate::domain::reconcile::ProviderAnswer;
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::render::words;
 use crate::session::Session;
 use crate::sim::RehearsalServer;
 use crate::store::{RecordReader, StoreError, Writer};
@@ -103,9 +104,8 @@ impl Reconciliation<'_> {
         }
         let seconds = self.options.confirm_after.as_secs();
         self.session.ui.status(&format!(
-            "Asking a second time about {} {} in {seconds} s ...",
-            open.len(),
-            if open.len() == 1 { "lock" } else { "locks" }
+            "Asking a second time about {} in {seconds} s ...",
+            words::counted(open.len() as u64, "lock")
         ));
         if !self.wait_until(confirmed_at + self.options.confirm_after).await {
             return;
