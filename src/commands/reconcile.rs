@@ -33,7 +33,7 @@ use tokio::time::Instant;
 use self::find::{Extensions, Found, LockSearch};
 use self::lock::{Fate, ReconciledLock};
 use self::lock_report::Counts;
-use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
+use self::reconciliation::{Changes, Reconciliation, RunOptions};
 use crate::args::{
     ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
@@ -41,7 +41,7 @@ use crate::ask_program::AskProgram;
 use crate::change::bulk::check_narrow;
 use crate::change::{Journal, in_backup, write_report};
 use crate::domain::change::outcome_counts::Ended;
-use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
+use crate::domain::reconcile::ProviderRow;
 use crate::domain::record::{GivenKey, age};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
@@ -230,7 +230,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             command,
             patience: args.ask_timeout,
         }),
-        is_from_file: matches!(chosen, ChosenLocks::Provided(_)),
     };
     let mut reconciliation = Reconciliation {
         session,
@@ -240,7 +239,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         reader,
         changes,
         interrupt,
-        rehearsals: Rehearsals::NotStarted,
+        rehearsals: None,
         held_at: Instant::now(),
         next_check: Instant::now(),
         is_asking: false,
@@ -298,7 +297,7 @@ enum ChosenLocks {
     /// Those of these keys.
     Named(KeyList),
     /// Those of a provider's file, with what it says about each.
-    Provided(Vec<(ProviderRow, ProviderAnswer)>),
+    Provided(Vec<ProviderRow>),
 }
 
 impl ChosenLocks {
@@ -342,7 +341,7 @@ impl LockSearch<'_> {
                     self.look_up(reader, &keys.all(find::MOST)?, false).await?
                 }
                 ChosenLocks::Provided(rows) => {
-                    let keys = rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes()));
+                    let keys = rows.iter().map(|row| GivenKey::word(row.key.as_bytes()));
                     self.look_up(reader, &keys.collect::<Vec<_>>(), true).await?
                 }
             };
@@ -352,7 +351,7 @@ impl LockSearch<'_> {
             if let ChosenLocks::Provided(rows) = chosen {
                 for lock in &mut found.locks {
                     let row = found.named_by.get(&lock.record.seen.keys[0].redis_key);
-                    lock.answer = row.map(|row| rows[*row].1.clone());
+                    lock.answer = row.map(|row| rows[*row].answer.clone());
                 }
             }
             Ok(found)

@@ -20,6 +20,26 @@ pub(crate) enum RehearsalOutcome {
     NotRun(String),
 }
 
+impl From<Result<Option<Rehearsal>, NotRehearsed>> for RehearsalOutcome {
+    fn from(rehearsed: Result<Option<Rehearsal>, NotRehearsed>) -> Self {
+        match rehearsed {
+            Ok(Some(rehearsal)) => Self::Ran(rehearsal),
+            Ok(None) => Self::NotNeeded,
+            Err(why) => Self::NotRun(why.to_string()),
+        }
+    }
+}
+
+/// How temporary local servers are started for the server of this run.
+pub(crate) fn local_servers(session: &Session) -> LocalServers {
+    let environment = session.settings.environment();
+    LocalServers {
+        path: environment.path(),
+        temp_dir: environment.temp_dir(),
+        like: session.settings.target().clone(),
+    }
+}
+
 impl RehearsalOutcome {
     /// Rehearses a completion whose response the service is predicted to store.
     pub(crate) async fn of(
@@ -29,18 +49,7 @@ impl RehearsalOutcome {
         inputs: &StepInputs<'_>,
         step_lock: Option<&Content>,
     ) -> Self {
-        let environment = session.settings.environment();
-        let servers = LocalServers {
-            path: environment.path(),
-            temp_dir: environment.temp_dir(),
-            like: session.settings.target().clone(),
-        };
-        match sim::rehearse(record, step, inputs, step_lock, &servers).await {
-            Ok(Some(rehearsal)) => Self::Ran(rehearsal),
-            Ok(None) => Self::NotNeeded,
-            Err(NotRehearsed::NoServer(why)) => Self::NotRun(why.to_string()),
-            Err(NotRehearsed::Store(why)) => Self::NotRun(why.to_string()),
-        }
+        sim::rehearse(record, step, inputs, step_lock, &local_servers(session)).await.into()
     }
 
     /// True if the rehearsal confirmed what the schema predicts for the next request, or none is

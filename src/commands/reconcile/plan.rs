@@ -2,8 +2,10 @@
 //! replays exactly this response, as a rehearsal on a temporary local Redis shows.
 
 use super::lock::Fate;
-use super::reconciliation::{Reconciliation, Rehearsals};
-use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
+use super::reconciliation::Reconciliation;
+use crate::change::completion::{
+    ChosenCompletion, RehearsalOutcome, check_delivery, local_servers,
+};
 use crate::change::{check_ttls, time_for};
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
@@ -12,8 +14,7 @@ use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
-use crate::sim::simulate::LocalServers;
-use crate::sim::{NotRehearsed, RehearsalServer};
+use crate::sim::RehearsalServer;
 
 /// How a lock is released.
 pub(super) enum ReleaseWay<'a> {
@@ -38,7 +39,7 @@ impl Reconciliation<'_> {
             let fate = match &lock.answer {
                 None => Fate::Left("it was not asked about".to_owned()),
                 Some(ProviderAnswer::Unknown(why)) => Fate::Left(format!("unknown: {why}")),
-                Some(ProviderAnswer::NotDone) if self.options.is_from_file => Fate::Left(
+                Some(ProviderAnswer::NotDone) if self.options.program.is_none() => Fate::Left(
                     "not done, but a file cannot confirm this a second time; use --ask".to_owned(),
                 ),
                 Some(ProviderAnswer::NotDone) => match release_way(&lock.record) {
@@ -109,17 +110,9 @@ impl Reconciliation<'_> {
         if !is_needed {
             return;
         }
-        let environment = self.session.settings.environment();
-        let servers = LocalServers {
-            path: environment.path(),
-            temp_dir: environment.temp_dir(),
-            like: self.session.settings.target().clone(),
-        };
-        self.rehearsals = match self.while_held(RehearsalServer::start(&servers)).await {
-            Ok(server) => Rehearsals::Running(Box::new(server)),
-            Err(NotRehearsed::NoServer(why)) => Rehearsals::Missing(why.to_string()),
-            Err(NotRehearsed::Store(why)) => Rehearsals::Missing(why.to_string()),
-        };
+        let servers = local_servers(self.session);
+        let started = self.while_held(RehearsalServer::start(&servers)).await;
+        self.rehearsals = Some(started.map_err(|why| why.to_string()));
     }
 
     /// Tries the completion on the temporary local Redis.
@@ -129,19 +122,11 @@ impl Reconciliation<'_> {
         step: &Step,
         inputs: &StepInputs<'_>,
     ) -> RehearsalOutcome {
-        if record.schema.begin.is_none() {
-            return RehearsalOutcome::NotNeeded;
-        }
         match &mut self.rehearsals {
-            Rehearsals::Running(server) => {
-                match server.rehearse(record, step, inputs, None).await {
-                    Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
-                    Ok(None) => RehearsalOutcome::NotNeeded,
-                    Err(why) => RehearsalOutcome::NotRun(why.to_string()),
-                }
-            }
-            Rehearsals::Missing(why) => RehearsalOutcome::NotRun(why.clone()),
-            Rehearsals::NotStarted => RehearsalOutcome::NotNeeded,
+            Some(_) if record.schema.begin.is_none() => RehearsalOutcome::NotNeeded,
+            Some(Ok(server)) => server.rehearse(record, step, inputs, None).await.into(),
+            Some(Err(why)) => RehearsalOutcome::NotRun(why.clone()),
+            None => RehearsalOutcome::NotNeeded,
         }
     }
 }

@@ -26,22 +26,12 @@ pub(super) struct RunOptions {
     pub(super) jobs: usize,
     /// `None` if the answers come from a file.
     pub(super) program: Option<AskProgram>,
-    pub(super) is_from_file: bool,
 }
 
 /// What a run needs to change locks.
 pub(super) struct Changes {
     pub(super) writer: Writer,
     pub(super) journal: Journal,
-}
-
-/// The temporary local Redis on which completions are tried.
-pub(super) enum Rehearsals {
-    /// None was needed yet.
-    NotStarted,
-    Running(Box<RehearsalServer>),
-    /// It cannot be started, for this reason.
-    Missing(String),
 }
 
 /// The locks of a run, and what it takes to reconcile them.
@@ -54,7 +44,9 @@ pub(super) struct Reconciliation<'a> {
     /// `None` for a dry run.
     pub(super) changes: Option<Changes>,
     pub(super) interrupt: Interrupt,
-    pub(super) rehearsals: Rehearsals,
+    /// The temporary local Redis on which completions are tried, or why it cannot be started;
+    /// `None` if none was needed yet.
+    pub(super) rehearsals: Option<Result<RehearsalServer, String>>,
     /// When the hold was renewed last.
     pub(super) held_at: Instant,
     /// When the locks are checked next for changes.
