@@ -8,10 +8,10 @@ use clap::Args as ClapArgs;
 
 use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_ttl};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::domain::change::extension::{self, Needless};
+use crate::domain::change::extension;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
-use crate::domain::record::{Record, age};
+use crate::domain::record::{Record, TimeLeft, age};
 use crate::domain::schema::TtlOf;
 use crate::domain::step::Answer;
 use crate::exit::Exit;
@@ -112,24 +112,22 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 fn decide(record: &Record, millis: u64) -> LockDecision {
     let key_index = extension::extendable(record).map_err(|why| (Exit::Usage, why))?;
-    let why = match extension::is_needless(record, key_index, millis) {
-        Some(Needless::ForEver) if record.schema.ttl(TtlOf::Lock).is_none() => {
+    let why = match record.seen.keys[key_index].time_left {
+        TimeLeft::NoExpiry if record.schema.ttl(TtlOf::Lock).is_none() => {
             "it never expires, and its schema states no lock TTL"
         }
         // A longer TTL promises nothing, and no other command finds the lock at fault.
         _ if record.next_request.answer == Answer::Execute => {
             "it stops no request; the next request executes whatever the lock's TTL"
         }
-        Some(Needless::ForEver) => NO_EXPIRY,
-        Some(Needless::Longer(left)) => {
-            let left = duration::short(left);
-            return Err((Exit::Done, format!("unchanged, because it has {left} left")));
-        }
-        None => {
-            let left = record.seen.keys[key_index].time_left.millis();
-            let left = left.map(duration::short).unwrap_or_default();
-            let extended = duration::short(millis);
-            return Ok((key_index, format!("{left} left, to become {extended}")));
+        TimeLeft::NoExpiry => NO_EXPIRY,
+        TimeLeft::Millis(left) => {
+            let (now, extended) = (duration::short(left), duration::short(millis));
+            // An extension must never take time from a lock.
+            if left >= millis {
+                return Err((Exit::Done, format!("unchanged, because it has {now} left")));
+            }
+            return Ok((key_index, format!("{now} left, to become {extended}")));
         }
     };
     Err((Exit::Usage, why.to_owned()))

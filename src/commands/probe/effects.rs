@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::options::Args;
 use crate::ask_program::AskProgram;
-use crate::domain::probe::{KEY_MARK, ProbeOutcome, ProbeRequest, ServiceTrust};
+use crate::domain::probe::{KEY_MARK, ProbeOutcome, ProbeRequest};
 use crate::http::HttpClient;
 
 /// Returns the number of effects.
@@ -59,11 +59,7 @@ impl EffectsOracle {
                 let request = ProbeRequest {
                     method: "GET".to_owned(),
                     url: url.replace(KEY_MARK, key),
-                    headers: Vec::new(),
-                    caller_header: None,
-                    trust: ServiceTrust::System,
-                    body: Vec::new(),
-                    key: None,
+                    ..ProbeRequest::default()
                 };
                 match client.send(&request).await.outcome {
                     ProbeOutcome::Answered(answer) if !answer.body.is_kept() => {
