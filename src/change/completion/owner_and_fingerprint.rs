@@ -230,23 +230,14 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
 fn loses(record: &Record, lost: &[String]) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    let mut fields = Vec::with_capacity(lost.len());
-    let mut keep = Vec::with_capacity(lost.len());
-    for path in lost {
-        let path = escape::text(path.as_bytes()).to_string();
-        keep.push(format!("{{kept:{path}}}"));
-        fields.push(path);
-    }
-    let fields = fields.join(", ");
-    let keep = keep.join(" ");
+    let fields = escape::text(lost.join(", ").as_bytes());
     CommandError::usage(format!(
         "{key}: the result that {name} writes would lose the stored {fields}"
     ))
     .changed_nothing()
-    .hint(format!(
-        "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
-        of your own"
-    ))
+    .hint(
+        "retries may fail without it; keep it with {kept} in result_value of a schema of your own",
+    )
 }
 
 /// Whether an override in the hint stores the response is decided when the operator passes it.
