@@ -2,13 +2,13 @@
 //! the record is as it was shown, and logged. The caller predicts the reply. If the reply is lost,
 //! the record is read back.
 
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
 
 use super::journal::{Journal, JournalStep};
 use super::one_record::time_for;
+use super::summary::{in_backup, write_report};
 use crate::args::{Output, StepArgs};
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual_step;
@@ -138,7 +138,7 @@ impl ManualStep<'_> {
         args: &StepArgs,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
-    ) -> Result<(StepOutcome, Option<PathBuf>)> {
+    ) -> Result<(StepOutcome, Option<String>)> {
         let started_at = session.now();
         let has_values = !self.report.record.seen.is_absent();
         let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
@@ -150,7 +150,7 @@ impl ManualStep<'_> {
             }
         };
         let (backup, ended) = journal.close(ended, session.now()).await;
-        Ok((ended?, backup))
+        Ok((ended?, backup.map(|file| file.display().to_string())))
     }
 
     /// Backs the record up, executes the step's calls, and notes what they did. The caller opens
@@ -429,9 +429,9 @@ impl ManualStep<'_> {
     }
 
     /// Prints what the service answered, and what the next request gets now.
-    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&Path>) {
+    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&str>) {
         let name = &self.report.record.schema.name;
-        let backup = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
+        let backup = in_backup(backup);
         let means = match (outcome.means, &outcome.unclear) {
             (Some(means), _) => means.as_str().to_owned(),
             (None, Some(why)) => format!("the schema does not say what this means ({why})"),
@@ -498,13 +498,10 @@ impl ManualStep<'_> {
         session: &mut Session,
         output: Output,
         outcome: Option<&StepOutcome>,
-        backup: Option<&Path>,
+        backup: Option<&str>,
     ) -> Result<()> {
-        if output != Output::Text {
-            session.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
-            session.ui.flush()?;
-        }
-        Ok(())
+        let report = self.report.json(outcome, backup, output == Output::Jsonl);
+        write_report(session, output, &report)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::{in_backup, show_record};
+use crate::change::{in_backup, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -277,10 +277,9 @@ fn write_record(
 ) -> Result<()> {
     let record = record_json::value(record);
     let first = match output {
-        Output::Text => return Ok(()),
         Output::Json => json!({ "format": 1, "records": [record] }),
-        Output::Jsonl => record,
+        Output::Text | Output::Jsonl => record,
     };
     let more = document::fields(json!({ "outcome": outcome, "backup": backup }));
-    Ok(session.ui.data(document::line(&document::with(first, more)))?)
+    write_report(session, output, &document::with(first, more))
 }
