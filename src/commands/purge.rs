@@ -198,10 +198,9 @@ fn exit_after_changes(purge: &BulkRun<'_, PurgeRule>) -> Exit {
 /// Usage: each of the named keys is ambiguous.
 fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == keys {
-        let each = if keys == 1 { "the key names" } else { "each key names" };
-        return Err(CommandError::usage(format!(
-            "{each} more than one record; nothing was changed"
-        ))
+        return Err(CommandError::usage(
+            "every key names more than one record; nothing was changed",
+        )
         .hint(name::HINT)
         .into());
     }
@@ -263,11 +262,7 @@ async fn show(
         // Without a count before, this is shown after the removal, which may have left records.
         let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
         if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
-            session.ui.status(if done < selected.tally.total() {
-                "The next request with each removed key executes the operation."
-            } else {
-                "The next request with each of these keys executes the operation."
-            });
+            session.ui.status("The next request with each removed key executes the operation.");
         }
         if rule.removes_locks() {
             session.ui.status("If a worker is still running, the operation executes twice.");
