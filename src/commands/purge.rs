@@ -27,8 +27,8 @@
 //!    and `store/connection/transport.rs` writes them to the socket.
 //! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in `OutcomeCounts`; the
 //!    journal logs what was done or is unknown. `print_outcome` prints the counts, and returns an
-//!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
-//!    and `with_named_keys` decide it, with `exit_after` of `change/summary.rs`.
+//!    error or an interruption with its exit code (`exit::between`). Otherwise `with_named_keys`
+//!    decides it.
 
 mod limit;
 mod rule;
@@ -47,7 +47,7 @@ use crate::change::{
     in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
     write_report,
 };
-use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
@@ -140,18 +140,20 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if counts_first(session, &args) {
         purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
-        show(session, &args, &rule, &purge, is_complete).await?;
+        show(session, &args, &purge, is_complete).await?;
         limit = args.limit.limit_for(purge.selected.tally.total(), purge.selected.records)?;
     }
     if only_shows || limit == 0 {
-        report(session, &args, &rule, &purge)?;
+        report(session, &args, &purge)?;
         let named = purge.selected.coverage.named.clone();
         let keys = purge.selected.keys;
         let exit = purge.end_unchanged(session)?;
         return with_named_keys(exit, &named, keys, args.choice.filters());
     }
 
-    confirm(session, &args, &purge).await?;
+    let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
+    let confirm_args = &args.change_args.confirm_args;
+    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await?;
     let options = BulkOptions {
         command: "purge",
         audit_word: "purged",
@@ -169,25 +171,17 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         result?;
         return Ok(Exit::Done);
     }
-    print_outcome(session, &args, &rule, &purge, result).await?;
-    let exit = exit_after_changes(&purge);
+    print_outcome(session, &args, &purge, result).await?;
+    let outcomes = &purge.outcomes;
+    // Records remain that the same command would not remove either.
+    let is_partial = !outcomes.partly.is_empty() || outcomes.too_large + outcomes.unrecognised > 0;
+    let exit = if is_partial { Exit::Partial } else { exit::judged(false, &purge.covered()) };
     with_named_keys(
         exit,
         &purge.selected.coverage.named,
         purge.selected.keys,
         args.choice.filters(),
     )
-}
-
-/// The exit code of a purge that finished without an error. It is partial if records remain that
-/// the same command would not remove either, or if it is unknown whether all records were found.
-fn exit_after_changes(purge: &BulkRun<'_, PurgeRule>) -> Exit {
-    let outcomes = &purge.outcomes;
-    let left = outcomes.too_large + outcomes.unrecognised;
-    if !outcomes.partly.is_empty() || left > 0 {
-        return Exit::Partial;
-    }
-    exit::judged(false, &purge.covered())
 }
 
 /// The exit code with the keys that were named one by one: partial if one was not found, is
@@ -236,12 +230,11 @@ fn warn_of_lost_data(session: &mut Session, catalog: &Catalog, names: &BTreeSet<
 async fn show(
     session: &mut Session,
     args: &Args,
-    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     is_complete: bool,
 ) -> Result<()> {
     let selected = &purge.selected;
-    let catalog = &rule.scope().catalog;
+    let catalog = &purge.rule.scope().catalog;
     if let Some(forbidden) = &selected.forbidden {
         session.ui.warning(forbidden);
     }
@@ -264,7 +257,7 @@ async fn show(
         if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
             session.ui.status("The next request with each removed key executes the operation.");
         }
-        if rule.removes_locks() {
+        if purge.rule.removes_locks() {
             session.ui.status("If a worker is still running, the operation executes twice.");
             warn_of_lost_data(session, catalog, selected.tally.schemas());
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
@@ -280,20 +273,12 @@ async fn show(
     Ok(())
 }
 
-async fn confirm(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
-    let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
-    let confirm_args = &args.change_args.confirm_args;
-    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await
-}
-
-fn report(
-    session: &mut Session,
-    args: &Args,
-    rule: &PurgeRule,
-    purge: &BulkRun<'_, PurgeRule>,
-) -> Result<()> {
-    let covered =
-        coverage::fields(&purge.selected.coverage, &rule.scope().catalog, purge.selected.keys);
+fn report(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
+    let covered = coverage::fields(
+        &purge.selected.coverage,
+        &purge.rule.scope().catalog,
+        purge.selected.keys,
+    );
     write_report(
         session,
         args.output,
@@ -308,7 +293,6 @@ fn report(
 async fn print_outcome(
     session: &mut Session,
     args: &Args,
-    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     result: Result<()>,
 ) -> Result<()> {
@@ -318,11 +302,11 @@ async fn print_outcome(
     // whether there are records.
     let mut shown = Ok(());
     if !purge.is_counted && (result.is_ok() || purge.selected.keys > 0) {
-        shown = show(session, args, rule, purge, is_whole).await;
+        shown = show(session, args, purge, is_whole).await;
     }
     // An error of stdout waits until the end, so that the outcome still reaches stderr.
     if shown.is_ok() {
-        shown = report(session, args, rule, purge);
+        shown = report(session, args, purge);
     }
     let total = purge.selected.tally.total();
     let mut so_far = format!("{} purged", words::counted(outcomes.done, "record"));
@@ -331,7 +315,12 @@ async fn print_outcome(
     }
     so_far += &in_backup(outcomes.backup.as_deref());
     print_read_back(session, outcomes.read_back);
-    print_partly(session, outcomes);
+    for name in &outcomes.partly {
+        session.ui.warning(&format!(
+            "{name} was removed only in part, because the cluster keeps its Redis keys in several \
+            slots; inspect the key"
+        ));
+    }
     require_finished(
         result,
         outcomes.ended,
@@ -348,14 +337,4 @@ async fn print_outcome(
     ];
     print_left(session, "record", outcomes, &more);
     shown
-}
-
-/// Names the records of which only some Redis keys were removed.
-fn print_partly(session: &mut Session, outcomes: &OutcomeCounts) {
-    for name in &outcomes.partly {
-        session.ui.warning(&format!(
-            "{name} was removed only in part, because the cluster keeps its Redis keys in several \
-            slots; inspect the key"
-        ));
-    }
 }

@@ -121,10 +121,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         session.ui.warning(forbidden);
     }
     sweep.outcomes.left_to_expire = sweep.selected.left_to_expire;
-    show(session, &args, &orphans, &sweep).await?;
+    show(session, &args, &sweep).await?;
     let count = sweep.selected.tally.total() - sweep.outcomes.left_to_expire;
     if only_shows || count == 0 {
-        report(session, &args, &orphans, &sweep)?;
+        report(session, &args, &sweep)?;
         return sweep.end_unchanged(session);
     }
 
@@ -142,18 +142,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         limit: u64::MAX,
     };
     let result = sweep.change(session, &args.change_args, options).await;
-    print_outcome(session, &args, &orphans, &sweep, result)
+    print_outcome(session, &args, &sweep, result)
 }
 
 /// Shows the locks that were found, and what will happen to them.
-async fn show(
-    session: &mut Session,
-    args: &Args,
-    orphans: &Orphans,
-    sweep: &BulkRun<'_, Orphans>,
-) -> Result<()> {
+async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let selected = &sweep.selected;
-    let catalog = &orphans.scope().catalog;
+    let catalog = &sweep.rule.scope().catalog;
     let total = selected.tally.total();
     let left = sweep.outcomes.left_to_expire;
     // A node that was not read may have such locks, so only a complete scan reports that none
@@ -238,18 +233,13 @@ fn question(args: &Args, total: u64) -> String {
     }
 }
 
-fn report(
-    session: &mut Session,
-    args: &Args,
-    orphans: &Orphans,
-    sweep: &BulkRun<'_, Orphans>,
-) -> Result<()> {
+fn report(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let selected = &sweep.selected;
-    let covered = coverage::fields(&selected.coverage, &orphans.scope().catalog, selected.keys);
+    let covered = coverage::fields(&selected.coverage, &sweep.rule.scope().catalog, selected.keys);
     write_report(
         session,
         args.output,
-        &sweep_report(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
+        &sweep_report(&selected.tally, &sweep.rule.codes(), covered, &sweep.outcomes),
     )
 }
 
@@ -260,11 +250,10 @@ fn report(
 fn print_outcome(
     session: &mut Session,
     args: &Args,
-    orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
     result: Result<()>,
 ) -> Result<Exit> {
-    let shown = report(session, args, orphans, sweep);
+    let shown = report(session, args, sweep);
     let outcomes = &sweep.outcomes;
     let backup = in_backup(outcomes.backup.as_deref());
     let total = sweep.selected.tally.total();

@@ -34,7 +34,7 @@ use crate::terminal::frame::ProgressLine;
 
 /// A run, the records that it found, and their outcomes.
 pub struct BulkRun<'a, R: BulkRule> {
-    rule: &'a R,
+    pub rule: &'a R,
     /// Reads records; it never changes any.
     pub reader: RecordReader,
     /// `None` for a dry run, and once the change has begun.
