@@ -31,8 +31,6 @@ pub struct LockAction {
     pub possible: &'static str,
     /// The outcome for a lock that it was applied to.
     pub done: &'static str,
-    /// True if it removes the lock, which then has to be backed up.
-    pub removes: bool,
 }
 
 /// The index of the Redis key that can be changed in the record of a lock, and what is shown of the
@@ -184,7 +182,9 @@ impl NamedLocks {
         args.confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.
         interrupt.handle_terminate()?;
-        let LockAction { command, action, done, removes, .. } = self.action;
+        let LockAction { command, action, done, .. } = self.action;
+        // A lock that is removed has to be backed up.
+        let removes = action == KeyAction::Remove;
         let mut journal = Journal::open(session, args, command, removes)?;
         let (outcomes, ended) = journal.apply(&writer, &changes, action, done, session.now()).await;
         let (backup, ended) = journal.close(ended, session.now()).await;
@@ -280,7 +280,7 @@ impl NamedLocks {
             locks.push(entry);
         }
         let mut report = json!({ "format": 1, "done": self.done(), "locks": locks });
-        if self.action.removes {
+        if self.action.action == KeyAction::Remove {
             report["backup"] = json!(self.backup);
         }
         report

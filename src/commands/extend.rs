@@ -71,7 +71,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         action: KeyAction::Prolong(millis),
         possible: "extendable",
         done: "extended",
-        removes: false,
     };
     let mut locks =
         NamedLocks::find(session, &catalog, &lookup, keys, action, |record| decide(record, millis))

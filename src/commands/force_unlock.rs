@@ -61,7 +61,6 @@ const UNLOCK: LockAction = LockAction {
     action: KeyAction::Remove,
     possible: "removable",
     done: "unlocked",
-    removes: true,
 };
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {

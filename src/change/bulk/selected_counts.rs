@@ -26,6 +26,7 @@ pub(super) const MAX_KEPT_RECORDS: usize = 10_000;
 const MAX_JUDGED_BYTES: u64 = 256 << 20;
 
 /// The selected records of a run, counted before the prompt, or while they are changed.
+#[derive(Default)]
 pub struct SelectedCounts<G> {
     /// The selected records, counted by group.
     pub tally: Tally<G>,
@@ -54,7 +55,8 @@ pub struct SelectedCounts<G> {
     pub unjudged: u64,
     /// How many bytes of long values may still be read to the end.
     bytes_left: u64,
-    /// The selected records; `None` if there are more than [`MAX_KEPT_RECORDS`].
+    /// The selected records; `None` if they are counted while they are changed, or if there are more
+    /// than [`MAX_KEPT_RECORDS`].
     pub kept: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the Redis user may not read.
     pub forbidden: Option<String>,
@@ -66,31 +68,7 @@ pub struct SelectedCounts<G> {
     pub keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
-impl<G: Ord> Default for SelectedCounts<G> {
-    fn default() -> Self {
-        Self {
-            tally: Tally::default(),
-            keys: 0,
-            records: 0,
-            left_to_expire: 0,
-            left_with_owner: 0,
-            without_owner: 0,
-            too_large: 0,
-            unrecognised: 0,
-            first_unrecognised: None,
-            beside_unreadable: 0,
-            unjudged: 0,
-            bytes_left: MAX_JUDGED_BYTES,
-            kept: Some(Vec::new()),
-            forbidden: None,
-            unreachable: None,
-            coverage: Coverage::default(),
-            keys_of_other_schemas: BTreeMap::new(),
-        }
-    }
-}
-
-impl<G: Ord + Clone> SelectedCounts<G> {
+impl<G: Ord + Clone + Default> SelectedCounts<G> {
     /// Counts the records that a source selects, and keeps those that are not left to expire.
     /// `asks_owners` is true with `--owner-alive`.
     ///
@@ -103,7 +81,8 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         asks_owners: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let mut counts = Self::default();
+        let mut counts =
+            Self { bytes_left: MAX_JUDGED_BYTES, kept: Some(Vec::new()), ..Self::default() };
         loop {
             let page = source.next_page(rule).await;
             if interrupt.is_raised() {
