@@ -14,8 +14,7 @@ use self::undone::UndoneOperation;
 use crate::args::{ChangeArgs, Output, ReturnArgs};
 use crate::change::Journal;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous,
-    say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, check_only, finish,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -78,14 +77,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let undone =
         UndoneOperation::find(session, args.op.as_deref(), &args.returns, &here, &client.name())?;
+    let why = format!("{} made no change to such a key that can be undone", undone.name());
+    let is_partial = check_only(session, &undone.only, &why)?;
     undone.may_go_to(session, &here, args.returns.elsewhere)?;
-    let has_ambiguous = say_ambiguous(session, &undone.only)?;
-    let has_unknown = say_unknown(
-        session,
-        &undone.only,
-        &format!("{} made no change to this key that can be undone", undone.name()),
-    );
-    let is_partial = has_ambiguous || has_unknown;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     // Every backup is checked before the first change, so that a damaged one stops the whole undo.
     let mut sources = Vec::with_capacity(undone.backups.len());

@@ -10,7 +10,7 @@ use anyhow::Result;
 use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::{UndoCandidates, backup_of_unended, unreadable};
 use crate::args::ReturnArgs;
-use crate::change::restore::{may_go_to, nothing_meant};
+use crate::change::restore::may_go_to;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
@@ -81,10 +81,6 @@ impl UndoneOperation {
             log: path,
         };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
-        if found.only.is_all_unknown() {
-            let why = format!("{} made no change to these keys that can be undone", found.name());
-            return Err(nothing_meant(&found.only, why).into());
-        }
         if found.operation.state == OperationState::Unended {
             found.check_unended()?;
             let name = found.name();

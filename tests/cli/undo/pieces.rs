@@ -48,12 +48,12 @@ fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
     run.says("nosuch: purge ")
-        .says("made no change to this key that can be undone")
+        .says("made no change to such a key that can be undone")
         .says("Reverted 1 of 1");
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
-        .says("made no change to these keys that can be undone");
+        .says("made no change to such a key that can be undone");
     let file = backup::only(&server).display().to_string();
     let run =
         server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
