@@ -199,7 +199,8 @@ impl Reconciliation<'_> {
         question: &str,
         server: &str,
     ) -> Result<(), CommandError> {
-        let Some(mut dialog) = self.confirm_args.dialog(self.session, question, server)? else {
+        let Some(mut dialog) = self.confirm_args.dialog(self.session, question, server, false)?
+        else {
             return Ok(());
         };
         loop {
