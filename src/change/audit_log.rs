@@ -117,10 +117,10 @@ impl AuditLog {
         }
     }
 
-    /// The audit log of a run that undoes an operation, or part of it.
-    #[must_use]
-    pub fn undoing(self, op: &str, is_partial: bool) -> Self {
-        Self { undoes: Some(op.to_owned()), is_partial, ..self }
+    /// Notes, before the first change, that the run undoes an operation, or part of it.
+    pub fn undoes(&mut self, op: &str, is_partial: bool) {
+        self.undoes = Some(op.to_owned());
+        self.is_partial = is_partial;
     }
 
     /// Writes, before the first change, that the run begins to change something. If it is killed

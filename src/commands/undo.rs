@@ -247,13 +247,8 @@ impl Undo<'_> {
         // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.handle_terminate()?;
         let is_partial = !self.args.returns.keys.is_empty();
-        let mut journal = Journal::open_undoing(
-            session,
-            &self.args.change_args,
-            "undo",
-            &operation.op,
-            is_partial,
-        )?;
+        let mut journal = Journal::open(session, &self.args.change_args, "undo", true)?;
+        journal.audit_log().undoes(&operation.op, is_partial);
         // The preview showed the rows already, and the counts show what ended differently.
         let most = if self.args.output == Output::Text { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);
