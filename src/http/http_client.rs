@@ -20,7 +20,7 @@ use hyper::header::{ACCEPT, HOST, HeaderName, HeaderValue, USER_AGENT};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
-use url::Url;
+use url::{Position, Url};
 
 use super::gate::{GatePlace, HeaderEnd, places};
 use super::io::{ByteStream, GatedStream, SentTime};
@@ -270,11 +270,7 @@ pub(crate) fn check(request: &ProbeRequest) -> Result<(), String> {
 }
 
 fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, String> {
-    let mut target = url.path().to_owned();
-    if let Some(query) = url.query() {
-        target.push('?');
-        target.push_str(query);
-    }
+    let target = &url[Position::BeforePath..Position::AfterQuery];
     let body = WholeBody(Some(Bytes::from(request.body.clone())));
     let mut message = Request::builder()
         .method(request.method.as_str())
@@ -291,12 +287,8 @@ fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, Stri
         headers.append(name, value);
     }
     if !headers.contains_key(HOST) {
-        let host = url.host_str().unwrap_or_default();
-        let host = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let value = HeaderValue::from_str(&host).map_err(|error| error.to_string())?;
+        let host = &url[Position::BeforeHost..Position::AfterPort];
+        let value = HeaderValue::from_str(host).map_err(|error| error.to_string())?;
         headers.insert(HOST, value);
     }
     // Some services refuse requests without these.
