@@ -45,22 +45,8 @@ pub struct ManualStep<'a> {
     pub is_verified: bool,
 }
 
-/// The result of a step that was executed, or could not be.
-pub struct StepResult {
-    /// The outcome, or why there is none.
-    pub executed: Result<StepOutcome>,
-    /// An error if the log may lack the step.
-    pub noted: Result<()>,
-}
-
-impl StepResult {
-    /// The outcome; an error of the step matters more than one of the log.
-    fn ended(self) -> Result<StepOutcome> {
-        let outcome = self.executed?;
-        self.noted?;
-        Ok(outcome)
-    }
-}
+/// The outcome of a step, or why there is none, and an error if the log may lack the step.
+pub type StepResult = (Result<StepOutcome>, Result<()>);
 
 impl<'a> ManualStep<'a> {
     /// The step of this name with these inputs, without a prediction.
@@ -143,7 +129,8 @@ impl ManualStep<'_> {
         let has_values = !self.report.record.seen.is_absent();
         let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
         let ended = match self.execute_and_note(&mut journal, writer, started_at, read_back).await {
-            Ok(result) => result.ended(),
+            // An error of the step matters more than one of the log.
+            Ok((executed, noted)) => executed.and_then(|outcome| noted.map(|()| outcome)),
             Err(error) => {
                 let (_, ended) = journal.close(Err(error), started_at).await;
                 return ended;
@@ -189,7 +176,7 @@ impl ManualStep<'_> {
         } else {
             journal.nothing_changed();
         }
-        Ok(StepResult { executed, noted })
+        Ok((executed, noted))
     }
 
     /// Executes the step's calls. Each one has no effect unless the record is as it was after the

@@ -18,7 +18,7 @@ mod summary;
 
 pub use self::audit_log::{AuditLog, Noted};
 pub use self::journal::{Journal, JournalStep};
-pub use self::manual_step::{ManualStep, StepResult};
+pub use self::manual_step::ManualStep;
 pub use self::one_record::{
     check_creates_lock, check_ttls, described_step, find_record, show_record, time_for, undescribed,
 };

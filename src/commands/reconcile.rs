@@ -33,11 +33,10 @@ use tokio::time::Instant;
 use self::find::{Extensions, Found, LockSearch};
 use self::lock::{Fate, ReconciledLock};
 use self::lock_report::Counts;
-use self::reconciliation::{Changes, Reconciliation, RunOptions};
+use self::reconciliation::{Changes, Reconciliation};
 use crate::args::{
     ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
-use crate::ask_program::AskProgram;
 use crate::change::bulk::check_narrow;
 use crate::change::{Journal, in_backup, write_report};
 use crate::domain::change::outcome_counts::Ended;
@@ -221,20 +220,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
         None => None,
     };
-    let options = RunOptions {
-        hold: args.hold,
-        confirm_after: args.confirm_after,
-        jobs: usize::from(args.jobs),
-        program: args.ask.clone().map(|command| AskProgram {
-            option: "--ask",
-            command,
-            patience: args.ask_timeout,
-        }),
-    };
     let mut reconciliation = Reconciliation {
         session,
         confirm_args,
-        options,
+        args: &args,
         locks,
         reader,
         changes,
@@ -251,8 +240,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         unreachable: 0,
         not_reached: None,
     };
-    let decided = reconciliation.decide(&args, &server).await;
-    reconciliation.finish(&args, found, &catalog, decided).await
+    let decided = reconciliation.decide(&server).await;
+    reconciliation.finish(found, &catalog, decided).await
 }
 
 /// The command line of this run, for another machine or user.
@@ -368,9 +357,9 @@ impl Reconciliation<'_> {
     ///
     /// # Errors
     /// Not confirmed, interrupted, or the table cannot be written.
-    async fn decide(&mut self, args: &Args, server: &str) -> Result<Ended> {
+    async fn decide(&mut self, server: &str) -> Result<Ended> {
         // First of all, because a lock may be about to end.
-        let hold = self.options.hold;
+        let hold = self.args.hold;
         if let Err(error) = self.hold(hold).await {
             self.trouble.get_or_insert(error);
         }
@@ -389,7 +378,7 @@ impl Reconciliation<'_> {
         let to_do = counts.to_complete + counts.to_release;
         let ui = &mut self.session.ui;
         let mut is_shown = false;
-        if args.output == Output::Text {
+        if self.args.output == Output::Text {
             ui.page(lock_report::table(&self.locks, ui.view()))?;
             ui.flush()?;
             is_shown = ui.out_is_terminal();
@@ -427,7 +416,6 @@ impl Reconciliation<'_> {
     /// Gives the locks that were not changed their deadlines back, and reports.
     async fn finish(
         mut self,
-        args: &Args,
         found: Found,
         catalog: &Catalog,
         decided: Result<Ended>,
@@ -479,7 +467,7 @@ impl Reconciliation<'_> {
         };
         let shown = write_report(
             self.session,
-            args.output,
+            self.args.output,
             &lock_report::json(
                 &self.locks,
                 &found,
@@ -489,7 +477,7 @@ impl Reconciliation<'_> {
             ),
         );
         let so_far = counts.words(found.left_out.len()) + &in_backup(backup.as_deref());
-        if !args.change_args.confirm_args.dry_run {
+        if !self.confirm_args.dry_run {
             lock_report::print_locks(self.session, &self.locks);
             self.session.ui.status(&format!("Reconciled: {so_far}"));
         }

@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::hold::is_of_the_server;
 use super::lock::{Fate, LockChange};
-use super::plan::{ReleaseWay, completion_of, in_words, release_way};
+use super::plan::{completion_of, in_words, release_way};
 use super::reconciliation::{Changes, Reconciliation};
-use crate::change::{ManualStep, StepResult};
+use crate::change::ManualStep;
 use crate::domain::manual_step;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
 use crate::domain::record::{Record, Response, TimeLeft, locate};
@@ -55,7 +55,7 @@ impl Reconciliation<'_> {
         }
         let record = self.locks[index].record.clone();
         match release_way(&record) {
-            Ok(ReleaseWay::Step(step)) => {
+            Ok(Some(step)) => {
                 let owner = record.owner().unwrap_or_default();
                 let response = Response::default();
                 let inputs = StepInputs {
@@ -66,7 +66,7 @@ impl Reconciliation<'_> {
                 let manual = ManualStep::new("release", &record, step, inputs);
                 self.execute_step(index, &manual, manual_step::was_released).await;
             }
-            Ok(ReleaseWay::Removal) => self.remove(index).await,
+            Ok(None) => self.remove(index).await,
             Err(why) => self.locks[index].fate = Fate::Left(format!("not done, but {why}")),
         }
     }
@@ -108,7 +108,7 @@ impl Reconciliation<'_> {
             return false;
         }
         if let TimeLeft::Millis(left) = record.seen.keys[lock.key_index].time_left
-            && Duration::from_millis(left) < MIN_LEFT.min(self.options.hold / 2)
+            && Duration::from_millis(left) < MIN_LEFT.min(self.args.hold / 2)
         {
             lock.fate = Fate::Left(
                 "it would end during the step; run the command again if it is still there"
@@ -154,7 +154,7 @@ impl Reconciliation<'_> {
             result = step.execute_and_note(journal, writer, now, &read_back).await;
         }
         self.check_replicas();
-        let StepResult { executed, noted } = match result {
+        let (executed, noted) = match result {
             Ok(result) => result,
             Err(error) => {
                 self.locks[index].fate = Fate::Failed(format!(

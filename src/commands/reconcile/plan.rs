@@ -16,14 +16,6 @@ use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
 use crate::sim::RehearsalServer;
 
-/// How a lock is released.
-pub(super) enum ReleaseWay<'a> {
-    /// By the service's own step.
-    Step(&'a Step),
-    /// By removing the lock's Redis key, because the service has no such step.
-    Removal,
-}
-
 impl Reconciliation<'_> {
     /// Decides what is done to each lock that has an answer.
     pub(super) async fn plan(&mut self) {
@@ -39,7 +31,7 @@ impl Reconciliation<'_> {
             let fate = match &lock.answer {
                 None => Fate::Left("it was not asked about".to_owned()),
                 Some(ProviderAnswer::Unknown(why)) => Fate::Left(format!("unknown: {why}")),
-                Some(ProviderAnswer::NotDone) if self.options.program.is_none() => Fate::Left(
+                Some(ProviderAnswer::NotDone) if self.args.ask.is_none() => Fate::Left(
                     "not done, but a file cannot confirm this a second time; use --ask".to_owned(),
                 ),
                 Some(ProviderAnswer::NotDone) => match release_way(&lock.record) {
@@ -160,11 +152,12 @@ pub(super) fn completion_of<'a>(
     Ok((step, response, chosen))
 }
 
-/// How the lock of a record is released.
+/// The service's own step that releases the lock of a record; `None` if the service has none, so that
+/// the lock's Redis key is removed.
 ///
 /// # Errors
 /// Why it is not.
-pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
+pub(super) fn release_way(record: &Record) -> Result<Option<&Step>, String> {
     match manual_step::releasable(record) {
         Ok(step) => {
             check_ttls(&record.schema, step).map_err(in_words)?;
@@ -174,11 +167,11 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
             }
             time_for(&record.schema, record.seen.server_ms, record.schema.sends_time(step))
                 .map_err(in_words)?;
-            Ok(ReleaseWay::Step(step))
+            Ok(Some(step))
         }
         Err(NotExecutable::NoSuchStep | NotExecutable::Undescribed(_)) => {
             unlock::removable(record)?;
-            Ok(ReleaseWay::Removal)
+            Ok(None)
         }
         Err(why) => Err(why.to_string()),
     }
