@@ -119,8 +119,6 @@ pub struct RestoredRows {
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys, if somebody has to remove them.
     endless: u64,
-    /// Locks without expiry among the restored Redis keys whose schema is not known.
-    unjudged: u64,
     /// For each known schema: true if somebody has to remove a lock without TTL.
     needs_ttl: HashMap<String, bool>,
     /// The first records that came back: schema and idempotency key.
@@ -141,7 +139,6 @@ impl RestoredRows {
             counts: [0; 10],
             read_back: 0,
             endless: 0,
-            unjudged: 0,
             needs_ttl: HashMap::new(),
             records: Vec::new(),
             shown: Ok(()),
@@ -186,14 +183,8 @@ impl RestoredRows {
         if self.endless > 0 {
             let locks = words::counted(self.endless, "lock");
             session.ui.warning(&format!(
-                "{locks} without expiry and without a result: each blocks its key until it is removed"
-            ));
-        }
-        if self.unjudged > 0 {
-            let locks = words::counted(self.unjudged, "lock");
-            session.ui.warning(&format!(
-                "{locks} without a result and without a TTL: the schema is not known here, so idemctl \
-                cannot say whether anything else ends such a lock"
+                "{locks} without expiry and without a result: each may block its key until it is \
+                removed"
             ));
         }
     }
@@ -300,11 +291,9 @@ impl RestoredRows {
             && row.left == Some(TimeLeft::NoExpiry)
             && comes_back == State::InProgress.as_str()
         {
-            match self.needs_ttl.get(row.schema) {
-                Some(true) => self.endless += 1,
-                Some(false) => {}
-                None => self.unjudged += 1,
-            }
+            // Of an unknown schema, nobody knows whether anything else ends such a lock.
+            let needs_ttl = self.needs_ttl.get(row.schema).copied().unwrap_or(true);
+            self.endless += u64::from(needs_ttl);
         }
         if matches!(ending, Ending::Restored | Ending::Removed)
             && self.records.len() < MAX_RECORDS

@@ -165,24 +165,18 @@ impl Reconciliation<'_> {
             }
         };
         let fate = match &executed {
-            Ok(outcome) if step.took_effect(outcome) => {
+            Ok(outcome) => {
                 let how = match &outcome.reply {
                     Some(reply) => format!("the service answered {}", words::reply(reply)),
                     None => "the reply was lost, but reading back shows it".to_owned(),
                 };
-                let then = words::then(&outcome.now);
-                if step.report.name == "complete" {
-                    Fate::Completed(format!("completed: {how}; {then}"))
+                if !step.took_effect(outcome) {
+                    Fate::Failed(format!("{how} and did not do it"))
+                } else if step.report.name == "complete" {
+                    Fate::Completed(format!("completed: {how}; {}", words::then(&outcome.now)))
                 } else {
                     Fate::Released(format!("released: {how}"))
                 }
-            }
-            Ok(outcome) => {
-                let answer = match &outcome.reply {
-                    Some(reply) => words::reply(reply),
-                    None => "nothing".to_owned(),
-                };
-                Fate::Failed(format!("the service answered {answer} and did not do it"))
             }
             Err(error) => fate_of(error),
         };
