@@ -175,12 +175,11 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
         // deciding.
         let is_preview = args.change_args.confirm_args.dry_run
             || args.change_args.confirm_args.asks_somebody(session);
-        if is_preview
-            && selected.tally.leaves_keys_out()
-            && let Some(words) = args.sought.as_list_options()
-        {
-            let line = session.ui.invocation().list_line(words);
-            session.ui.hint(&format!("`{line}` lists all of these locks"));
+        if is_preview && selected.tally.leaves_keys_out() {
+            session.ui.hint(
+                "`idemctl list`, with --finding or --older-than and the same filters, lists all of \
+                these locks",
+            );
         }
     }
     if left > 0 {
