@@ -46,7 +46,6 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
-use crate::render::invocation::option_words;
 use crate::render::words;
 use crate::scan::show_coverage;
 use crate::session::Session;
@@ -195,8 +194,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
     let found = search.find(session, &mut reader, &mut chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
-    let same_command = same_command(session, &args);
-    lock_report::print_left_out(session, &found, &same_command);
+    lock_report::print_left_out(session, &found);
     show_coverage(session, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {
@@ -242,15 +240,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let decided = reconciliation.decide(&server).await;
     reconciliation.finish(found, &catalog, decided).await
-}
-
-/// The command line of this run, for another machine or user.
-fn same_command(session: &mut Session, args: &Args) -> String {
-    let mut schemas = Vec::new();
-    for schema in &args.schemas.schema {
-        schemas.extend(option_words("--schema", schema));
-    }
-    session.ui.invocation().again(&schemas)
 }
 
 /// The schemas whose locks are reconciled.

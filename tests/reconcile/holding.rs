@@ -203,10 +203,8 @@ fn a_killed_run_with_another_audit_log_is_told_of() {
         .says("only their deadlines make younger than --older-than: 1.");
     assert_eq!(server.get("idem:done-1").unwrap(), LOCK.as_bytes());
     assert_eq!(logged(&server, "done-1"), ["extended"]);
-    let (_, line) = ran.stderr.split_once("with any --hold: `idemctl ").unwrap();
-    let (line, _) = line.split_once('`').unwrap();
-    let printed: Vec<_> = line.split_whitespace().collect();
-    server.unnamed(&printed).exits(0).says("completed 1");
+    ran.says("Then run the same command there, with any --hold");
+    server.idemctl(&words(&ask, &["--lock-ttl", "5m"])).exits(0).says("completed 1");
 }
 
 /// Rule: a lock that an operator extended by hand stays, because its worker may be alive. Revert: if

@@ -178,8 +178,8 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     }
 }
 
-/// Prints which locks are not reconciled, and why. `same_command` is the command line of this run.
-pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command: &str) {
+/// Prints which locks are not reconciled, and why.
+pub(super) fn print_left_out(session: &mut Session, found: &Found) {
     if found.young > 0 {
         let locks = words::counted(found.young, "lock");
         session.ui.detail(&format!("Younger than --older-than, or changed meanwhile: {locks}"));
@@ -205,7 +205,7 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command:
             "locks that end later than the lock TTL allows, or that only their deadlines make \
             younger than --older-than: {maybe_extended}. A run of reconcile by another user or on \
             another machine may have extended them, and was killed before it could give the \
-            deadlines back. Then run this command there, with any --hold: `{same_command}`"
+            deadlines back. Then run the same command there, with any --hold"
         ));
     }
 }
