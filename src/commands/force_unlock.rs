@@ -185,18 +185,11 @@ fn explain(
         session.ui.status(&format!("This removes the lock {redis_key}. {then}"));
         return Ok(());
     }
-    let worker = match record.owner() {
-        // Some services store the ID of a job, not of a worker.
-        Some(owner) if !owner.is_empty() => format!("its worker (owner {})", escape::text(owner)),
-        Some(_) => "its worker (the owner is empty)".to_owned(),
-        None if record.keeps_owners() => "its worker (the owner is unknown)".to_owned(),
-        None => "its worker (this schema stores no owner)".to_owned(),
-    };
-    let (then, twice) = match unlock::answer_without(record, key_index) {
+    let then = match unlock::answer_without(record, key_index) {
         Answer::Execute if record.schema.answers_by_record() => {
-            (" The next request with this key executes the operation.", "executes twice")
+            " The next request with this key executes the operation."
         }
-        _ => ("", "may execute twice"),
+        _ => "",
     };
     let is_lock = is_lock(record, key_index);
     let what = if is_lock { "the lock" } else { "the Redis key" };
@@ -209,7 +202,7 @@ fn explain(
     };
     session.ui.status(&format!("This removes {what} {redis_key}.{remains}{then}"));
     session.ui.warning(&format!(
-        "if {worker} is still running, the operation {twice}; {}",
+        "if its worker is still running, the operation may execute twice; {}",
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record)
