@@ -191,7 +191,10 @@ fn explain(
         }
         _ => "",
     };
-    let is_lock = is_lock(record, key_index);
+    // A value that cannot be read is no lock, nor is the value at the Redis key of the result.
+    let is_lock = record.schema.has_locks()
+        && key_index == record.schema.lock_key_index()
+        && record.readings[key_index].mismatch().is_none();
     let what = if is_lock { "the lock" } else { "the Redis key" };
     let remains = match unlock::unreadable_beside(record, key_index) {
         Some(other) => format!(
@@ -225,14 +228,6 @@ fn explain(
     Ok(())
 }
 
-/// True if the Redis key with this index holds a lock. A value that cannot be read is not one, nor
-/// is the value at the Redis key of the result, even if its format is unknown.
-fn is_lock(record: &Record, key_index: usize) -> bool {
-    let schema = &record.schema;
-    let is_readable = record.readings[key_index].mismatch().is_none();
-    schema.has_locks() && key_index == schema.lock_key_index() && is_readable
-}
-
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
 async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
@@ -245,13 +240,9 @@ async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
         Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {
             session.ui.status("Read back: the key is free.")
         }
-        Some(Ok(_)) if record.state.is_result() => {
-            session.ui.status("Read back: the result is still stored.")
-        }
         // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            let what = if is_lock(record, key_index) { "lock" } else { "value" };
-            session.ui.status(&format!("Read back: the {what} is gone."))
+            session.ui.status("Read back: it is gone.")
         }
         Some(Ok(_)) => {
             session.ui.status("Read back: the next request has acquired the key already.")

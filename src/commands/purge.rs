@@ -56,6 +56,7 @@ use crate::render::change::{purge_report, record_table};
 use crate::render::{coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
+use crate::session::key_list::KeyList;
 
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
@@ -111,7 +112,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
-    let mut key_list = args.choice.key_list(session)?;
+    let mut key_list = KeyList::of(&args.choice.keys, session)?;
     let rule = PurgeRule::new(
         session,
         &args.choice,
@@ -120,7 +121,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         reads_all,
         key_list.as_mut(),
     )?;
-    if let Some(remark) = args.choice.remark(&rule) {
+    if let Some(remark) = args.choice.select.filter.remark(&rule.scope().catalog) {
         session.ui.status(&remark);
     }
     // A dry run may select broadly, because it changes nothing.
@@ -148,7 +149,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let named = purge.selected.coverage.named.clone();
         let keys = purge.selected.keys;
         let exit = purge.end_unchanged(session)?;
-        return with_named_keys(exit, &named, keys, args.choice.filters());
+        return with_named_keys(exit, &named, keys, args.choice.select.narrows());
     }
 
     let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
@@ -180,7 +181,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         exit,
         &purge.selected.coverage.named,
         purge.selected.keys,
-        args.choice.filters(),
+        args.choice.select.narrows(),
     )
 }
 

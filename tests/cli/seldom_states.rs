@@ -131,7 +131,7 @@ fn without_a_begin_step_no_command_speaks_of_the_next_request() {
     server.put("queued:a", r#"{"st":"running"}"#);
     let unlock = ["force-unlock", "a", "--schema", "queued", "--yes"];
     let unlocked = server.idemctl(&unlock).exits(0);
-    unlocked.says("Read back: the lock is gone.");
+    unlocked.says("Read back: it is gone.");
     assert!(!unlocked.all().contains("the key is free"), "{}", unlocked.all());
     // The service gives its locks no TTL, so its lock is no finding after the undo either.
     let undone = server.idemctl(&["undo", "--yes"]).exits(0);

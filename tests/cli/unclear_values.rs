@@ -16,7 +16,7 @@ fn force_unlock_removes_the_lock_and_not_the_unreadable_value_beside_it() {
     server.set("idem:result:k", "{b", 600_000);
     let run = step(&server, &["force-unlock", "k"], "event-driven").exits(0);
     run.says("This removes the lock idem:started:k. The value at idem:result:k, which cannot be");
-    run.says("Read back: the lock is gone.");
+    run.says("Read back: it is gone.");
     assert_eq!(server.keys(), ["idem:result:k"]);
     // Alone, it is removed.
     let run = step(&server, &["force-unlock", "k"], "event-driven").exits(0);
