@@ -115,10 +115,8 @@ fn no_owners(record: &Record) -> CommandError {
     let name = &schema.name;
     let why = if schema.values.iter().all(|format| format.fields.owner.is_none()) {
         format!("locks of {name} do not store an owner")
-    } else if schema.names_owner() {
-        "the lock stores no owner".to_owned()
     } else {
-        format!("no call and no value in [write] of {name} has {{owner}}, so no step sends it")
+        format!("this lock of {name} stores no owner, or no step sends it")
     };
     CommandError::usage(format!("--owner: {why}")).hint("omit --owner")
 }
