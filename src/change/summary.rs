@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::args::Output;
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
-use crate::domain::record::RecordName;
 use crate::exit::{self, CommandError};
 use crate::render::{coverage, document, words};
 use crate::session::Session;
@@ -29,40 +28,6 @@ pub fn in_backup(file: Option<&str>) -> String {
     match file {
         Some(file) => format!("; backup: {file}"),
         None => String::new(),
-    }
-}
-
-/// Prints how many of the selected records no change touches, because a value is larger than is
-/// ever read.
-pub fn print_too_large(session: &mut Session, count: u64) {
-    if count > 0 {
-        let records = words::counted(count, "record");
-        let message = format!("Skipped, because a value is larger than 16 MiB: {records}.");
-        session.ui.status(&message);
-    }
-}
-
-/// Prints how many records only begin as those of the schema, and will not be changed, with the
-/// first of them as an example, and how many of the selected ones may be such.
-pub fn print_unrecognised(
-    session: &mut Session,
-    unrecognised: u64,
-    first: Option<&RecordName>,
-    unjudged: u64,
-) {
-    if unrecognised > 0 {
-        let records = words::counted(unrecognised, "record");
-        let example = coverage::example(first);
-        session.ui.status(&format!(
-            "Not changed, because the whole value matches no format of the schema: {records}{example}."
-        ));
-    }
-    if unjudged > 0 {
-        let values = words::counted(unjudged, "value");
-        session.ui.status(&format!(
-            "Only the beginning was read of {values}. A record whose whole value matches no format of \
-            the schema is not changed."
-        ));
     }
 }
 

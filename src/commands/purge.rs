@@ -43,10 +43,7 @@ use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{
-    in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
-    write_report,
-};
+use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
@@ -267,9 +264,7 @@ async fn show(
             );
         }
     }
-    print_too_large(session, selected.too_large);
-    let first = selected.first_unrecognised.as_ref();
-    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
+    selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }

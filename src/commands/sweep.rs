@@ -11,10 +11,7 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{
-    in_backup, print_left, print_read_back, print_too_large, print_unrecognised, require_finished,
-    write_report,
-};
+use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
@@ -217,9 +214,7 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
             fail because of it."
         ));
     }
-    print_too_large(session, selected.too_large);
-    let first = selected.first_unrecognised.as_ref();
-    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
+    selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }

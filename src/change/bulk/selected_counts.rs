@@ -14,7 +14,9 @@ use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::render::{coverage, words};
 use crate::scan::{ScanEnd, ScanReport, SelectedPage};
+use crate::session::Session;
 use crate::store::{RecordReader, StoreError};
 
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
@@ -127,6 +129,31 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
             covered.leave_out(format!("{} records", self.unrecognised), "their formats");
         }
         covered
+    }
+
+    /// Prints how many of the selected records no change touches, because a value is larger than is
+    /// ever read, and how many only begin as those of the schema, or may be such.
+    pub fn print_skipped(&self, session: &mut Session) {
+        if self.too_large > 0 {
+            let records = words::counted(self.too_large, "record");
+            let message = format!("Skipped, because a value is larger than 16 MiB: {records}.");
+            session.ui.status(&message);
+        }
+        if self.unrecognised > 0 {
+            let records = words::counted(self.unrecognised, "record");
+            let example = coverage::example(self.first_unrecognised.as_ref());
+            session.ui.status(&format!(
+                "Not changed, because the whole value matches no format of the schema: \
+                {records}{example}."
+            ));
+        }
+        if self.unjudged > 0 {
+            let values = words::counted(self.unjudged, "value");
+            session.ui.status(&format!(
+                "Only the beginning was read of {values}. A record whose whole value matches no \
+                format of the schema is not changed."
+            ));
+        }
     }
 
     /// Adds what a source reports at its end.
