@@ -123,17 +123,11 @@ fn no_owners(record: &Record) -> CommandError {
 
 fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
-    if !session.ui.is_interactive() {
-        let holder = holder
-            .map(|holder| format!("; the lock belongs to {}", escape::text(holder)))
-            .unwrap_or_default();
-        return Err(CommandError::usage(format!(
-            "{name} lets only the lock's owner do this{holder}"
-        ))
-        .hint("pass the owner with --owner ID")
-        .into());
-    }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
+    if !session.ui.is_interactive() {
+        let message = format!("{name} lets only the lock's owner do this{held}");
+        return Err(CommandError::usage(message).hint("pass the owner with --owner ID").into());
+    }
     let place = session.server_label(&session.settings.target().to_string());
     let mut question = format!(
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \

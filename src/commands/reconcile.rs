@@ -531,16 +531,13 @@ fn exit_of(
     if let Some(error) = found.unreachable {
         return Err(error.into());
     }
-    for lock in locks {
-        let is_fine = matches!(
+    let is_fine = |lock: &ReconciledLock| {
+        matches!(
             lock.fate,
             Fate::Completed(_) | Fate::Released(_) | Fate::ToComplete(_) | Fate::ToRelease
-        );
-        if !is_fine {
-            return Ok(Exit::Partial);
-        }
-    }
-    if !found.left_out.is_empty() {
+        )
+    };
+    if !locks.iter().all(is_fine) || !found.left_out.is_empty() {
         return Ok(Exit::Partial);
     }
     let scanned = found.is_scan.then_some(catalog);
