@@ -308,11 +308,8 @@ impl ManualStep<'_> {
         let made = calls.calls_made;
         let all = self.step.calls.len();
         message.push_str(&format!("; {made} of the step's {all} calls were made"));
-        let hint = if left.is_some() {
-            "inspect the key; the lock expires by itself, and the backup contains the former record"
-        } else {
-            "inspect the key to see its current state"
-        };
+        let hint =
+            "inspect the key to see its current state; the backup contains the former record";
         CommandError::new(Exit::Partial, message).hint(hint).into()
     }
 

@@ -208,15 +208,9 @@ impl Reconciliation<'_> {
             journal.apply(writer, only, KeyAction::Remove, "unlocked", now).await;
         let lock = &mut self.locks[index];
         match outcomes.first() {
-            Some(Outcome::Done | Outcome::Expires(_)) => {
+            Some(Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone) => {
                 lock.fate = Fate::Released(
                     "released: its lock was removed, because its service has no release step"
-                        .to_owned(),
-                );
-            }
-            Some(Outcome::FoundDone) => {
-                lock.fate = Fate::Released(
-                    "released: the reply was lost, but reading back shows that the lock is gone"
                         .to_owned(),
                 );
             }
@@ -225,9 +219,8 @@ impl Reconciliation<'_> {
                     "outcome unknown: its removal was sent, but the reply was lost".to_owned(),
                 );
             }
-            Some(Outcome::Gone) => lock.has_changed(LockChange::Other("the lock has ended")),
-            Some(Outcome::ChangedMeanwhile | Outcome::Kept) => {
-                lock.has_changed(LockChange::Other("another client changed it"));
+            Some(Outcome::Gone | Outcome::ChangedMeanwhile | Outcome::Kept) => {
+                lock.has_changed(LockChange::Other(CHANGED_IN_STEP));
             }
             Some(Outcome::NotMade | Outcome::Partly) | None => {
                 let why = match &ended {
