@@ -149,16 +149,13 @@ fn decide(record: &Record) -> LockDecision {
     Ok((key_index, shown_in_table(record, key_index)))
 }
 
-/// How long the lock has been held, when it expires, and who holds it.
+/// The state of the record, how long the lock has been held, when it expires, and who holds it.
 fn shown_in_table(record: &Record, key_index: usize) -> String {
-    let what = match (record.state, record.age) {
-        (State::Completed | State::Failed, _) => "beside a result, ".to_owned(),
-        (State::Unreadable, _) if record.has_readable_lock() => {
-            "beside an unreadable value, ".to_owned()
+    let held = match record.age {
+        Some(age) if record.state == State::InProgress => {
+            format!(", held {}", words::short_age(age))
         }
-        (State::Unreadable, _) => "unreadable, ".to_owned(),
-        (_, Some(age)) => format!("held {}, ", words::short_age(age)),
-        (_, None) => String::new(),
+        _ => String::new(),
     };
     let left = match record.end_of(key_index) {
         None => "unknown expiry".to_owned(),
@@ -169,7 +166,7 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
         Some(owner) => format!(", owner {}", escape::text(owner)),
         None => String::new(),
     };
-    format!("{what}{left}{owner}")
+    format!("{}{held}, {left}{owner}", record.state.as_str())
 }
 
 fn explain(
