@@ -68,28 +68,23 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    match why {
+    let stop = match why {
         NotExecutable::Absent => {
-            CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
-        }
-        NotExecutable::NoSuchStep => {
-            CommandError::usage(format!("{name}: {why}")).hint(removal_hint(record))
+            return CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"));
         }
         NotExecutable::Released => {
-            CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
+            return CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"));
+        }
+        NotExecutable::Undescribed(step) => return undescribed(record, step),
+        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
+            return CommandError::usage(format!("{key}: {why}"));
         }
         NotExecutable::Completed | NotExecutable::Failed => {
-            CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
-                .hint(removal_hint(record))
+            format!("{key}: {why}; a stored result cannot be released")
         }
-        NotExecutable::Unreadable(_) => {
-            CommandError::usage(format!("{key}: {why}")).hint(removal_hint(record))
-        }
-        NotExecutable::Undescribed(step) => undescribed(record, step),
-        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
-            CommandError::usage(format!("{key}: {why}"))
-        }
-    }
+        NotExecutable::NoSuchStep | NotExecutable::Unreadable(_) => format!("{key}: {why}"),
+    };
+    CommandError::usage(stop).hint(removal_hint(record))
 }
 
 fn explain(session: &mut Session, manual: &ManualStep<'_>) {
