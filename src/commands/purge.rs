@@ -135,7 +135,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
-    if counts_first(session, &args) {
+    // A person or an option decides by the number of selected records.
+    let asks = args.change_args.confirm_args.asks_somebody(session);
+    if only_shows || asks || args.limit.is_given() {
         purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
         show(session, &args, &purge, is_complete).await?;
@@ -200,14 +202,6 @@ fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) 
         return Ok(Exit::Partial);
     }
     Ok(exit)
-}
-
-/// True if a person or an option decides by the number of selected records, so that they are
-/// counted before any of them is removed.
-fn counts_first(session: &Session, args: &Args) -> bool {
-    args.change_args.confirm_args.dry_run
-        || args.change_args.confirm_args.asks_somebody(session)
-        || args.limit.is_given()
 }
 
 /// Warns of what the Redis keys of the selected locks hold beside the locks.

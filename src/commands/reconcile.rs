@@ -389,7 +389,13 @@ impl Reconciliation<'_> {
         self.hold(hold / 4 * 3).await?;
         self.tell_void_plans(&before);
         self.ended()?;
-        self.confirm(&question(&Counts::of(&self.locks)), server).await?;
+        let counts = Counts::of(&self.locks);
+        let question = format!(
+            "Complete {}, and release {}, each if a second answer confirms it?",
+            words::counted(counts.to_complete as u64, "lock"),
+            words::counted(counts.to_release as u64, "lock")
+        );
+        self.confirm(&question, server).await?;
         let confirmed_at = Instant::now();
         // Another server may have become the master while the operator thought.
         self.reconnect().await;
@@ -508,14 +514,6 @@ fn stopped(error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError
         _ => exit::GOES_ON.to_owned(),
     });
     stop
-}
-
-fn question(counts: &Counts) -> String {
-    format!(
-        "Complete {}, and release {}, each if a second answer confirms it?",
-        words::counted(counts.to_complete as u64, "lock"),
-        words::counted(counts.to_release as u64, "lock")
-    )
 }
 
 /// Done if every lock is completed or released, and nothing was left out.

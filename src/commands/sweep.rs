@@ -126,7 +126,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
 
     let confirm_args = &args.change_args.confirm_args;
-    let question = question(&args, count);
+    let locks = words::counted(count, "lock");
+    let question = match args.action {
+        ActionArg::Unlock => format!("Remove {locks}?"),
+        ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
+    };
     confirm_args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
@@ -217,14 +221,6 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
     selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
-}
-
-fn question(args: &Args, total: u64) -> String {
-    let locks = words::counted(total, "lock");
-    match args.action {
-        ActionArg::Unlock => format!("Remove {locks}?"),
-        ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
-    }
 }
 
 fn report(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
