@@ -1,7 +1,8 @@
-//! Runs a program of the operator, such as that of `--ask`, which finds out how an operation ended.
+//! Runs a program of the operator, such as that of `--ask`, which finds out how an operation ended,
+//! or that of `--owner-alive`.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
@@ -40,43 +41,86 @@ pub(crate) struct AskProgram {
     pub(crate) patience: Duration,
 }
 
+/// How a program ended, and what it wrote.
+pub(crate) struct ProgramEnd {
+    pub(crate) status: ExitStatus,
+    answer: Result<Vec<u8>, NoAnswer>,
+    /// The beginning of its stderr.
+    said: Vec<u8>,
+}
+
+impl ProgramEnd {
+    /// The exit status in words, what it is `of`, and the first line that the program wrote to
+    /// stderr.
+    pub(crate) fn words(&self, of: &str) -> String {
+        let status = match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => format!("exit status {code}"),
+            (None, Some(signal)) => format!("killed by signal {signal}"),
+            (None, None) => "no exit status".to_owned(),
+        };
+        format!("{status}{of}{}", first_line(&self.said))
+    }
+}
+
 impl AskProgram {
     /// Asks one question: a JSON object on stdin, and one on stdout. Whatever goes wrong, the
     /// answer is unknown, with the reason.
     pub(crate) async fn ask(&self, question: Vec<u8>) -> ProviderAnswer {
-        match self.run(question).await {
+        let answer = match self.output(&question).await {
+            Ok((answer, said)) => parse_answer(&answer)
+                .map_err(|why| format!("{}{}", escape::text(why.as_bytes()), first_line(&said))),
+            Err(why) => Err(why),
+        };
+        match answer {
             Ok(ProviderAnswer::Unknown(why)) => ProviderAnswer::Unknown(bounded(&why)),
             Ok(answer) => answer,
             Err(why) => ProviderAnswer::Unknown(why),
         }
     }
 
-    async fn run(&self, question: Vec<u8>) -> Result<ProviderAnswer, String> {
-        let (answer, said) = self.output(question).await?;
-        parse_answer(&answer)
-            .map_err(|why| format!("{}{}", escape::text(why.as_bytes()), first_line(&said)))
-    }
-
     /// Runs the program with this on stdin. Returns its stdout, and the beginning of its stderr.
     ///
     /// # Errors
     /// It cannot run, takes too long, writes too much, or fails.
-    pub(crate) async fn output(&self, question: Vec<u8>) -> Result<(Vec<u8>, Vec<u8>), String> {
-        let option = self.option;
-        let mut child = self.start().map_err(|error| format!("{option} cannot run: {error}"))?;
+    pub(crate) async fn output(&self, question: &[u8]) -> Result<(Vec<u8>, Vec<u8>), String> {
+        let ended = self.run(None, question).await.map_err(|error| match error.kind() {
+            ErrorKind::TimedOut => error.to_string(),
+            _ => format!("{} cannot run: {error}", self.option),
+        })?;
+        let why = match ended.answer {
+            Ok(answer) if ended.status.success() => return Ok((answer, ended.said)),
+            Ok(_) => ended.words(""),
+            Err(NoAnswer::TooLong) => format!("its answer is longer than {} MiB", MAX_ANSWER >> 20),
+            Err(NoAnswer::StillOpen) => {
+                "it ended, but a process that it started keeps its output open".to_owned()
+            }
+        };
+        Err(why)
+    }
+
+    /// Runs the program with this on stdin, and with the owner, if there is one, as `$1`.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not end in time (`TimedOut`).
+    pub(crate) async fn run(
+        &self,
+        owner: Option<&OsStr>,
+        question: &[u8],
+    ) -> io::Result<ProgramEnd> {
+        let mut child = self.start(owner)?;
         // Until the program has ended in order, whatever ends this kills it and all it started.
         let mut group = ProcessGroup::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(format!("{option} has no input or output"));
+            return Err(io::Error::other("it has no input or output"));
         };
         let mut answer = Vec::new();
         let mut said = Vec::new();
         let ended = {
             let mut exchange = pin!(async {
                 tokio::try_join!(
-                    feed(stdin, &question),
+                    feed(stdin, question),
                     read_answer(stdout, &mut answer),
                     keep_beginning(stderr, &mut said)
                 )
@@ -96,37 +140,27 @@ impl AskProgram {
         };
         let Ok((exchanged, status)) = ended else {
             let patience = humantime::format_duration(self.patience);
-            return Err(format!("no answer within {patience}{}", first_line(&said)));
+            let why = format!("no answer within {patience}{}", first_line(&said));
+            return Err(io::Error::new(ErrorKind::TimedOut, why));
         };
-        match exchanged {
-            Ok(()) => group.ended(),
-            Err(NoAnswer::TooLong) => {
-                return Err(format!("its answer is longer than {} MiB", MAX_ANSWER >> 20));
-            }
-            Err(NoAnswer::StillOpen) => {
-                return Err(
-                    "it ended, but a process that it started keeps its output open".to_owned()
-                );
-            }
+        // Of a program that is asked about an owner, only the exit status counts, so that it may
+        // leave a process running, such as a connection that the next one uses.
+        if exchanged.is_ok() || owner.is_some() {
+            group.ended();
         }
-        let status = status.map_err(|error| format!("cannot wait for {option}: {error}"))?;
-        if !status.success() {
-            return Err(format!("{}{}", words(status), first_line(&said)));
-        }
-        Ok((answer, said))
+        Ok(ProgramEnd { status: status?, answer: exchanged.map(|()| answer), said })
     }
 
-    fn start(&self) -> io::Result<Child> {
-        Command::new("/bin/sh")
-            .arg("-c")
-            .arg(&self.command)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // In a process group of its own, so that everything it starts can be killed with it,
-            // and Ctrl-C reaches idemctl alone.
-            .process_group(0)
-            .spawn()
+    fn start(&self, owner: Option<&OsStr>) -> io::Result<Child> {
+        let mut shell = Command::new("/bin/sh");
+        shell.arg("-c").arg(&self.command);
+        if let Some(owner) = owner {
+            shell.arg("idemctl").arg(owner).env("IDEMCTL_OWNER", owner);
+        }
+        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // In a process group of its own, so that everything it starts can be killed with it, and
+        // Ctrl-C reaches idemctl alone.
+        shell.process_group(0).spawn()
     }
 }
 
@@ -175,15 +209,6 @@ async fn keep_beginning(
             }
             _ => return Ok(()),
         }
-    }
-}
-
-/// The program's exit status in words.
-fn words(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "no exit status".to_owned(),
     }
 }
 

@@ -219,7 +219,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if words.get(1).is_some_and(|word| word == "help") {
         return help::answer(&words[2..]);
     }
-    let Parsed { root, own, filters, selection, schemas } = match parse(&words) {
+    let Parsed { root, own, filters, selection } = match parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
@@ -239,7 +239,6 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     invocation.set_own(own);
     invocation.set_filters(filters);
     invocation.set_selection(selection);
-    invocation.set_schema_options(schemas);
     ui.set_invocation(invocation);
     ui.when_stdout_closes(root.command.when_stdout_closes());
     let check = match &root.command {
@@ -309,7 +308,6 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
                         &[None, Some("Select"), Some("Schemas")],
                     ),
                     selection: option_words_under(&short, &matches, &[Some("Select")]),
-                    schemas: option_words_under(&short, &matches, &[Some("Schemas")]),
                 });
             }
         }
@@ -318,13 +316,7 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
         Err(_) => {}
     }
     let root = Root::try_parse_from(words)?;
-    Ok(Parsed {
-        root,
-        own: Vec::new(),
-        filters: Vec::new(),
-        selection: Vec::new(),
-        schemas: Vec::new(),
-    })
+    Ok(Parsed { root, own: Vec::new(), filters: Vec::new(), selection: Vec::new() })
 }
 
 /// A command line, and the parts of it that idemctl repeats.
@@ -336,8 +328,6 @@ struct Parsed {
     filters: Vec<String>,
     /// The filters that select records by their properties.
     selection: Vec<String>,
-    /// The filters that select schemas and set their prefixes and TTLs.
-    schemas: Vec<String>,
 }
 
 /// The subcommand with the options and arguments given to it, each as `--name value`. It excludes

@@ -1,21 +1,14 @@
 //! `--owner-alive`: runs the operator's command to find out whether an owner is alive.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
-use std::future::pending;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt as _;
-use tokio::process::{Child, ChildStderr, Command};
-use tokio::time::timeout;
 
+use crate::ask_program::AskProgram;
 use crate::exit::CommandError;
 use crate::render::escape;
 
@@ -26,14 +19,6 @@ const AT_A_TIME: usize = 8;
 /// The time limit of the command for one owner. The command may ask another machine, but one that
 /// hangs must not stop the run.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long idemctl waits for the rest of stderr after the command has ended. A process that the
-/// command left running may keep stderr open. What the command itself wrote is in the pipe by then,
-/// so reading it takes no longer.
-const REST_OF_STDERR: Duration = Duration::from_millis(100);
-
-/// How many bytes of stderr are kept; only the first line is shown.
-const MAX_STDERR: usize = 256;
 
 /// How many bytes of an owner are shown. Services choose owners, which may be long; a UUID fits.
 const MAX_SHOWN: usize = 64;
@@ -63,14 +48,15 @@ impl OwnerAnswer {
 }
 
 pub(crate) struct OwnerCheck {
-    command: OsString,
+    program: AskProgram,
     answers: HashMap<Vec<u8>, OwnerAnswer>,
 }
 
 impl OwnerCheck {
     /// A check without results, and the command to run.
     pub(crate) fn new(command: OsString) -> Self {
-        Self { command, answers: HashMap::new() }
+        let program = AskProgram { option: "--owner-alive", command, patience: PATIENCE };
+        Self { program, answers: HashMap::new() }
     }
 
     /// Checks each of these owners once.
@@ -85,9 +71,9 @@ impl OwnerCheck {
             owners.filter(|owner| !self.answers.contains_key(*owner)).map(<[u8]>::to_vec).collect();
         open.sort_unstable();
         open.dedup();
-        let command = &self.command;
+        let program = &self.program;
         let answers =
-            stream::iter(open).map(|owner| async move { (ask(command, &owner).await, owner) });
+            stream::iter(open).map(|owner| async move { (ask(program, &owner).await, owner) });
         let mut answers = answers.buffer_unordered(AT_A_TIME);
         while let Some((answer, owner)) = answers.next().await {
             self.answers.insert(owner, answer?);
@@ -107,8 +93,9 @@ impl OwnerCheck {
     }
 }
 
-async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError> {
-    let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why} for owner {}", shown(owner))));
+async fn ask(program: &AskProgram, owner: &[u8]) -> Result<OwnerAnswer, CommandError> {
+    let of = format!(" for owner {}", shown(owner));
+    let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why}{of}")));
     let cannot_run = |why: String| {
         CommandError::usage(format!("--owner-alive: cannot run the command ({why})"))
             .hint("nothing more was done; fix the command")
@@ -116,75 +103,20 @@ async fn ask(command: &OsStr, owner: &[u8]) -> Result<OwnerAnswer, CommandError>
     if owner.contains(&0) {
         return unknown("an argument cannot contain a zero byte, as needed");
     }
-    let mut running = match start(command, OsStr::from_bytes(owner)) {
-        Ok(child) => Running(child),
+    let ended = match program.run(Some(OsStr::from_bytes(owner)), b"").await {
+        Ok(ended) => ended,
+        Err(error) if error.kind() == ErrorKind::TimedOut => return unknown(&error.to_string()),
         Err(error) if error.kind() == ErrorKind::ArgumentListTooLong => {
             return unknown("too many bytes for an argument");
         }
         Err(error) => return Err(cannot_run(error.to_string())),
     };
-    let mut stderr = running.0.stderr.take();
-    let mut said = Vec::new();
-    let ended = tokio::select! {
-        ended = timeout(PATIENCE, running.0.wait()) => ended,
-        never = read_on(&mut stderr, &mut said) => match never {},
-    };
-    let status = match ended {
-        Ok(Ok(status)) => status,
-        Ok(Err(error)) => return unknown(&format!("cannot wait for the command ({error})")),
-        Err(_) => return unknown(&format!("no answer within {} s", PATIENCE.as_secs())),
-    };
-    if status.code() == Some(ALIVE) {
-        return Ok(OwnerAnswer::Alive);
+    match ended.status.code() {
+        Some(ALIVE) => Ok(OwnerAnswer::Alive),
+        Some(DEAD) => Ok(OwnerAnswer::Dead),
+        Some(code) if CANNOT_RUN.contains(&code) => Err(cannot_run(ended.words(&of))),
+        _ => Ok(OwnerAnswer::Unknown(ended.words(&of))),
     }
-    if status.code() == Some(DEAD) {
-        return Ok(OwnerAnswer::Dead);
-    }
-    let rest = async { match read_on(&mut stderr, &mut said).await {} };
-    let _ = timeout(REST_OF_STDERR, rest).await;
-    let why = format!("{} for owner {}{}", words(status), shown(owner), first_line(&said));
-    match status.code() {
-        Some(code) if CANNOT_RUN.contains(&code) => Err(cannot_run(why)),
-        _ => Ok(OwnerAnswer::Unknown(why)),
-    }
-}
-
-fn start(command: &OsStr, owner: &OsStr) -> io::Result<Child> {
-    let mut shell = Command::new("/bin/sh");
-    shell.arg("-c").arg(command).arg("idemctl").arg(owner).env("IDEMCTL_OWNER", owner);
-    // In a process group of its own, so that everything it starts can be killed with it.
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).process_group(0).spawn()
-}
-
-/// Reads the command's stderr and keeps the beginning. This never returns, because the command's
-/// exit decides.
-async fn read_on(stderr: &mut Option<ChildStderr>, kept: &mut Vec<u8>) -> Infallible {
-    let mut chunk = [0; 1024];
-    while let Some(pipe) = stderr {
-        match pipe.read(&mut chunk).await {
-            Ok(read @ 1..) => {
-                let room = MAX_STDERR.saturating_sub(kept.len());
-                kept.extend_from_slice(&chunk[..read.min(room)]);
-            }
-            _ => *stderr = None,
-        }
-    }
-    pending().await
-}
-
-/// The command's exit status in words.
-fn words(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("exit status {code}"),
-        (None, Some(signal)) => format!("killed by signal {signal}"),
-        (None, None) => "no exit status".to_owned(),
-    }
-}
-
-/// The first line that the command wrote to stderr, after a colon.
-fn first_line(said: &[u8]) -> String {
-    let line = said.split(|byte| *byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
-    if line.is_empty() { String::new() } else { format!(": {}", escape::text(line)) }
 }
 
 /// A name, truncated if it is long.
@@ -194,17 +126,5 @@ fn shown(name: &[u8]) -> String {
             format!("{}… ({} bytes)", escape::text(head), name.len())
         }
         _ => escape::text(name),
-    }
-}
-
-/// A shell that is killed together with all its processes when this is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let id = self.0.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(id) = id {
-            let _ = kill_process_group(id, Signal::KILL);
-        }
     }
 }

@@ -25,6 +25,7 @@ const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and th
     continue without both with --no-backup";
 
 /// Who changes what with which command, and why.
+#[derive(Default)]
 pub struct AuditLog {
     /// `None` where the operator goes on without a log.
     log: Option<PathBuf>,
@@ -93,15 +94,7 @@ impl AuditLog {
             command,
             filters: session.ui.invocation().filters(),
             reason: args.reason.clone(),
-            undoes: None,
-            is_partial: false,
-            has_begun: false,
-            stops_early: false,
-            why: None,
-            unwritten_server: None,
-            written_server: None,
-            writing: None,
-            lacks_changes: false,
+            ..Self::default()
         }
     }
 
@@ -124,10 +117,10 @@ impl AuditLog {
         }
     }
 
-    /// The audit log of a run that undoes an operation, or part of it.
-    #[must_use]
-    pub fn undoing(self, op: &str, is_partial: bool) -> Self {
-        Self { undoes: Some(op.to_owned()), is_partial, ..self }
+    /// Notes, before the first change, that the run undoes an operation, or part of it.
+    pub fn undoes(&mut self, op: &str, is_partial: bool) {
+        self.undoes = Some(op.to_owned());
+        self.is_partial = is_partial;
     }
 
     /// Writes, before the first change, that the run begins to change something. If it is killed

@@ -30,41 +30,9 @@ impl ConfirmArgs {
         server: &str,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        match self.dialog(session, question, server)? {
+        match self.dialog(session, question, server, false)? {
             Some(dialog) => dialog.run(session, interrupt).await,
             None => Ok(()),
-        }
-    }
-
-    /// The questions of [`ConfirmArgs::confirm`], for a command that does something while it waits
-    /// for the answer. `None` if the options confirm already.
-    ///
-    /// # Errors
-    /// Refused for safety.
-    pub fn dialog(
-        &self,
-        session: &Session,
-        question: &str,
-        server: &str,
-    ) -> Result<Option<ConfirmDialog>, CommandError> {
-        let protected = session
-            .settings
-            .context_name()
-            .filter(|_| session.settings.is_protected())
-            .map(str::to_owned);
-        match protected {
-            Some(name) => self.name_dialog(session, question, server, &[&name]),
-            // A script that names its server with --confirm must not go ahead on another one.
-            None if self.confirm.is_some() => {
-                let name = session.settings.context_name().map(str::to_owned);
-                let names: Vec<_> = name.iter().map(String::as_str).chain([server]).collect();
-                self.name_dialog(session, question, server, &names)
-            }
-            None if self.yes => Ok(None),
-            None => {
-                let question = format!("{question} ({})", session.server_label(server));
-                Ok(Some(ConfirmDialog { names: Vec::new(), question, asked: 0 }))
-            }
         }
     }
 
@@ -81,17 +49,50 @@ impl ConfirmArgs {
         server: &str,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let name = session.settings.context_name().map(str::to_owned);
-        let names = match &name {
-            Some(name) if session.settings.is_protected() => vec![name.as_str()],
-            _ if self.yes && self.confirm.is_none() => return Ok(()),
-            Some(name) => vec![name.as_str(), server],
-            None => vec![server],
-        };
-        match self.name_dialog(session, question, server, &names)? {
+        match self.dialog(session, question, server, true)? {
             Some(dialog) => dialog.run(session, interrupt).await,
             None => Ok(()),
         }
+    }
+
+    /// The questions of [`ConfirmArgs::confirm`], or with `by_name` those of
+    /// [`ConfirmArgs::confirm_by_name`], for a command that does something while it waits for the
+    /// answer. `None` if the options confirm already.
+    ///
+    /// # Errors
+    /// Refused for safety.
+    pub fn dialog(
+        &self,
+        session: &Session,
+        question: &str,
+        server: &str,
+        by_name: bool,
+    ) -> Result<Option<ConfirmDialog>, CommandError> {
+        let question = format!("{question} ({})", session.server_label(server));
+        let context = session.settings.context_name();
+        // A script that names its server with --confirm must not go ahead on another one.
+        let names = match (context, &self.confirm) {
+            (Some(name), _) if session.settings.is_protected() => vec![name],
+            (_, None) if self.yes => return Ok(None),
+            (_, None) if !by_name => {
+                return Ok(Some(ConfirmDialog { names: Vec::new(), question, asked: 0 }));
+            }
+            (Some(name), _) => vec![name, server],
+            (None, _) => vec![server],
+        };
+        if let Some(given) = &self.confirm {
+            return match names.contains(&given.trim()) {
+                true => Ok(None),
+                false => Err(refused().hint(format!("--confirm must be {} here", wanted(&names)))),
+            };
+        }
+        let name = names[0];
+        if !session.ui.is_interactive() {
+            return Err(self.cannot_ask(session, name));
+        }
+        let question = format!("{question} Type `{name}` to continue");
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }
 
     /// Passes if [`ConfirmArgs::confirm`] can be answered, for a command that does something before
@@ -100,54 +101,18 @@ impl ConfirmArgs {
     /// # Errors
     /// Usage: there is no terminal to ask on, or --confirm names something else.
     pub fn check_answerable(&self, session: &Session, server: &str) -> Result<(), CommandError> {
-        let name = session.settings.context_name();
-        let is_protected = name.is_some() && session.settings.is_protected();
-        if let Some(given) = &self.confirm {
-            let is_right = name == Some(given.trim()) || (!is_protected && server == given.trim());
-            if is_right {
-                return Ok(());
+        match self.dialog(session, "", server, false)? {
+            Some(_) if !session.ui.is_interactive() => {
+                Err(CommandError::usage("cannot prompt without a terminal")
+                    .hint("to continue without a prompt, pass --yes"))
             }
-            let wanted = name.unwrap_or(server);
-            return Err(refused().hint(format!("--confirm must be `{wanted}` here")));
-        }
-        if session.ui.is_interactive() {
-            return Ok(());
-        }
-        match name {
-            Some(name) if is_protected => Err(self.cannot_ask(session, name)),
-            _ if self.yes => Ok(()),
-            _ => Err(CommandError::usage("cannot prompt without a terminal")
-                .hint("to continue without a prompt, pass --yes")),
+            _ => Ok(()),
         }
     }
 
     /// True if a person is asked, and so sees what will be changed.
     pub fn asks_somebody(&self, session: &Session) -> bool {
         self.confirm.is_none() && (!self.yes || session.settings.is_protected())
-    }
-
-    /// The questions for one of these names; `None` if `--confirm` gives it.
-    fn name_dialog(
-        &self,
-        session: &Session,
-        question: &str,
-        server: &str,
-        names: &[&str],
-    ) -> Result<Option<ConfirmDialog>, CommandError> {
-        let name = names[0];
-        if let Some(given) = &self.confirm {
-            return match names.contains(&given.trim()) {
-                true => Ok(None),
-                false => Err(refused().hint(format!("--confirm must be {} here", wanted(names)))),
-            };
-        }
-        if !session.ui.is_interactive() {
-            return Err(self.cannot_ask(session, name));
-        }
-        let question =
-            format!("{question} ({}) Type `{name}` to continue", session.server_label(server));
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Ok(Some(ConfirmDialog { names, question, asked: 0 }))
     }
 
     /// The error for a name that cannot be asked for, with what a script passes instead.

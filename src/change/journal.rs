@@ -35,29 +35,6 @@ impl Journal {
         backs_up: bool,
     ) -> Result<Self> {
         let audit_log = AuditLog::open_or_do_without(session, args, command)?;
-        Self::over(audit_log, session, args, command, backs_up)
-    }
-
-    /// Like [`Self::open`], for a run that undoes an operation, or part of it.
-    pub fn open_undoing(
-        session: &mut Session,
-        args: &ChangeArgs,
-        command: &'static str,
-        op: &str,
-        is_partial: bool,
-    ) -> Result<Self> {
-        let audit_log =
-            AuditLog::open_or_do_without(session, args, command)?.undoing(op, is_partial);
-        Self::over(audit_log, session, args, command, true)
-    }
-
-    fn over(
-        audit_log: AuditLog,
-        session: &mut Session,
-        args: &ChangeArgs,
-        command: &'static str,
-        backs_up: bool,
-    ) -> Result<Self> {
         let file = if backs_up { args.backup_file(session, command)? } else { None };
         let backup = match file {
             Some(file) => Some(Backup::create(&file)?.by(audit_log.maker())),

@@ -2,13 +2,13 @@
 //! the record is as it was shown, and logged. The caller predicts the reply. If the reply is lost,
 //! the record is read back.
 
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::Result;
 
 use super::journal::{Journal, JournalStep};
 use super::one_record::time_for;
+use super::summary::{in_backup, write_report};
 use crate::args::{Output, StepArgs};
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
 use crate::domain::manual_step;
@@ -35,41 +35,32 @@ pub struct ManualStep<'a> {
     pub step: &'a Step,
     /// The step's name, the record as it was shown, and what the service is predicted to answer.
     pub report: StepReport<'a>,
-    /// What the audit log calls the step if it succeeds.
-    pub audit_word: &'static str,
     /// The values of the step's placeholders; the time is the one at which the record was read.
     pub inputs: StepInputs<'a>,
-    /// True if the step sends the time, or stores it.
-    pub needs_time: bool,
     /// True if idemctl takes a lock for the step, in the transaction of the step's first call. Only
     /// whether, and not which: a lock may contain the time, so it is built right before the call.
     pub needs_step_lock: bool,
-    /// The Redis key that the audit log names if none changed, by its index in the record.
-    pub key_index: usize,
-    /// What the operator is asked.
-    pub question: &'static str,
-    /// True for `begin`: the operator needs the owner, which may be a random UUID, to end the lock
-    /// that the step takes.
-    pub shows_owner: bool,
     /// True if what the schema predicts of the next request was seen on a temporary local Redis, or
     /// needs not be.
     pub is_verified: bool,
 }
 
-/// The result of a step that was executed, or could not be.
-pub struct StepResult {
-    /// The outcome, or why there is none.
-    pub executed: Result<StepOutcome>,
-    /// An error if the log may lack the step.
-    pub noted: Result<()>,
-}
+/// The outcome of a step, or why there is none, and an error if the log may lack the step.
+pub type StepResult = (Result<StepOutcome>, Result<()>);
 
-impl StepResult {
-    /// The outcome; an error of the step matters more than one of the log.
-    fn ended(self) -> Result<StepOutcome> {
-        let outcome = self.executed?;
-        self.noted?;
-        Ok(outcome)
+impl<'a> ManualStep<'a> {
+    /// The step of this name with these inputs, without a prediction.
+    pub fn new(
+        name: &'static str,
+        record: &'a Record,
+        step: &'a Step,
+        inputs: StepInputs<'a>,
+    ) -> Self {
+        // A script that is sent no owner may assign one, which the lock then shows.
+        let is_sent = name != "begin" || record.schema.begin_sends_owner();
+        let owner = Some(inputs.owner).filter(|owner| is_sent && !owner.is_empty());
+        let report = StepReport { name, record, predicted: None, owner, rehearsed_next: None };
+        Self { step, report, inputs, needs_step_lock: false, is_verified: true }
     }
 }
 
@@ -106,7 +97,12 @@ impl ManualStep<'_> {
         let writer = session.connect_writer(&args.change_args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         let confirm_args = &args.change_args.confirm_args;
-        confirm_args.confirm(session, self.question, &writer.name(), &interrupt).await?;
+        let question = match self.report.name {
+            "begin" => "Begin with this key?",
+            "complete" => "Store this response?",
+            _ => "Release this lock?",
+        };
+        confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // From here on signals are ignored, because a step without its line in the log cannot be
         // undone. The calls are few, and each has a timeout.
         interrupt.handle_terminate()?;
@@ -128,19 +124,20 @@ impl ManualStep<'_> {
         args: &StepArgs,
         writer: &Writer,
         read_back: impl Fn(&Record) -> Option<Meaning>,
-    ) -> Result<(StepOutcome, Option<PathBuf>)> {
+    ) -> Result<(StepOutcome, Option<String>)> {
         let started_at = session.now();
         let has_values = !self.report.record.seen.is_absent();
         let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
         let ended = match self.execute_and_note(&mut journal, writer, started_at, read_back).await {
-            Ok(result) => result.ended(),
+            // An error of the step matters more than one of the log.
+            Ok((executed, noted)) => executed.and_then(|outcome| noted.map(|()| outcome)),
             Err(error) => {
                 let (_, ended) = journal.close(Err(error), started_at).await;
                 return ended;
             }
         };
         let (backup, ended) = journal.close(ended, session.now()).await;
-        Ok((ended?, backup))
+        Ok((ended?, backup.map(|file| file.display().to_string())))
     }
 
     /// Backs the record up, executes the step's calls, and notes what they did. The caller opens
@@ -170,17 +167,16 @@ impl ManualStep<'_> {
             {
                 after = Some(&outcome.now.seen);
             }
-            let step = JournalStep {
-                label: &label,
-                before: &record.seen,
-                after,
-                key_index: self.key_index,
+            let key_index = match self.report.name {
+                "complete" => record.schema.result_key_index(),
+                _ => record.schema.lock_key_index(),
             };
+            let step = JournalStep { label: &label, before: &record.seen, after, key_index };
             noted = journal.note_step(writer, step, audit_word, started_at).await;
         } else {
             journal.nothing_changed();
         }
-        Ok(StepResult { executed, noted })
+        Ok((executed, noted))
     }
 
     /// Executes the step's calls. Each one has no effect unless the record is as it was after the
@@ -197,13 +193,16 @@ impl ManualStep<'_> {
     ) -> Result<StepOutcome> {
         let record = self.report.record;
         let mut inputs = self.inputs.clone();
+        // The value of a lock that is taken for the step may contain the time.
+        let needs_time = record.schema.sends_time(self.step)
+            || self.needs_step_lock && record.schema.write.keeps_time();
         let mut seen = record.seen.clone();
         // The operator may have thought for minutes since the record was read. A result that is
         // dated then would expire too early, and a lock would seem to hold for longer than it does.
-        if self.needs_time || record.schema.may_contain_time() {
+        if needs_time || record.schema.may_contain_time() {
             seen.server_ms = writer.time_at(&record.seen).await?;
         }
-        if self.needs_time {
+        if needs_time {
             inputs.now_ms = time_for(&record.schema, seen.server_ms, true)?;
         }
         let mut calls = GuardedCalls {
@@ -309,11 +308,8 @@ impl ManualStep<'_> {
         let made = calls.calls_made;
         let all = self.step.calls.len();
         message.push_str(&format!("; {made} of the step's {all} calls were made"));
-        let hint = if left.is_some() {
-            "inspect the key; the lock expires by itself, and the backup contains the former record"
-        } else {
-            "inspect the key to see its current state"
-        };
+        let hint =
+            "inspect the key to see its current state; the backup contains the former record";
         CommandError::new(Exit::Partial, message).hint(hint).into()
     }
 
@@ -354,13 +350,18 @@ impl ManualStep<'_> {
 
     /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
     fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
+        let done = match self.report.name {
+            "begin" => "begun",
+            "complete" => "completed",
+            _ => "released",
+        };
         let error = match executed {
-            Ok(outcome) if self.took_effect(outcome) => return Some(self.audit_word),
+            Ok(outcome) if self.took_effect(outcome) => return Some(done),
             // Its effect may be in another Redis key.
             Ok(outcome)
                 if outcome.is_done() && !self.keys_beside_record(outcome.calls).is_empty() =>
             {
-                return Some(self.audit_word);
+                return Some(done);
             }
             // A service may change a lock that it does not take, e.g. give the lock a TTL.
             Ok(outcome) if self.is_changed_by(outcome) => return Some("changed"),
@@ -412,9 +413,9 @@ impl ManualStep<'_> {
     }
 
     /// Prints what the service answered, and what the next request gets now.
-    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&Path>) {
+    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&str>) {
         let name = &self.report.record.schema.name;
-        let backup = backup.map(|file| format!("; backup: {}", file.display())).unwrap_or_default();
+        let backup = in_backup(backup);
         let means = match (outcome.means, &outcome.unclear) {
             (Some(means), _) => means.as_str().to_owned(),
             (None, Some(why)) => format!("the schema does not say what this means ({why})"),
@@ -427,8 +428,6 @@ impl ManualStep<'_> {
                 "; it still changed the record"
             } else if !self.keys_beside_record(outcome.calls).is_empty() {
                 "; the record is unchanged, and its other Redis keys may have changed"
-            } else if outcome.means == Some(Meaning::Acquired) {
-                "; nothing was changed, so no lock was taken"
             } else {
                 "; nothing was changed"
             };
@@ -460,18 +459,18 @@ impl ManualStep<'_> {
                 "Read back: {state}. According to the schema, {then}. This was not tested."
             ));
         }
-        if self.shows_owner
+        // The owner may be a random UUID, which the operator needs to end the lock.
+        if self.report.name == "begin"
             && self.took_effect(outcome)
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {
             let owner = escape::text(owner);
             let schema = &self.report.record.schema;
-            let checks = |step: &Option<Step>| step.as_ref().is_some_and(|step| step.checks_owner);
-            let then = match (checks(&schema.complete), checks(&schema.release)) {
-                (false, false) => String::new(),
-                (true, false) => format!(" To complete it, pass --owner {owner}"),
-                (false, true) => format!(" To release it, pass --owner {owner}"),
-                (true, true) => format!(" To complete or release it, pass --owner {owner}"),
+            let steps = [&schema.complete, &schema.release];
+            let is_checked = steps.into_iter().flatten().any(|step| step.checks_owner);
+            let then = match is_checked {
+                true => format!(" To end it, pass --owner {owner}"),
+                false => String::new(),
             };
             session.ui.status(&format!("The lock belongs to {owner}.{then}"));
         }
@@ -483,13 +482,10 @@ impl ManualStep<'_> {
         session: &mut Session,
         output: Output,
         outcome: Option<&StepOutcome>,
-        backup: Option<&Path>,
+        backup: Option<&str>,
     ) -> Result<()> {
-        if output != Output::Text {
-            session.ui.data(self.report.json(outcome, backup, output == Output::Jsonl))?;
-            session.ui.flush()?;
-        }
-        Ok(())
+        let report = self.report.json(outcome, backup, output == Output::Jsonl);
+        write_report(session, output, &report)
     }
 }
 

@@ -18,14 +18,12 @@ mod summary;
 
 pub use self::audit_log::{AuditLog, Noted};
 pub use self::journal::{Journal, JournalStep};
-pub use self::manual_step::{ManualStep, StepResult};
+pub use self::manual_step::ManualStep;
 pub use self::one_record::{
     check_creates_lock, check_ttls, described_step, find_record, show_record, time_for, undescribed,
 };
-pub use self::owner::{check_owner_has_name, owner_of_lock, owner_of_new_lock};
+pub use self::owner::{because_of_owner, check_owner_has_name, owner_of_lock, owner_of_new_lock};
 pub use self::rate_limiter::RateLimiter;
 pub use self::removal_hint::{freeing_hint, removal_hint};
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
-pub use self::summary::{
-    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
-};
+pub use self::summary::{in_backup, print_left, print_read_back, require_finished, write_report};

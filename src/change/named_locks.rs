@@ -4,14 +4,14 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
-use crate::args::ChangeArgs;
+use crate::args::{ChangeArgs, Output};
 use crate::change;
 use crate::domain::record::{GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::change::named_key_table;
-use crate::render::{escape, name, unclaimed_key};
+use crate::render::{escape, name, unclaimed_key, words};
 use crate::session::{Session, interruptible};
 use crate::store::backup::RecordLabel;
 use crate::store::read::lookup::{Lookup, LookupResult};
@@ -31,20 +31,14 @@ pub struct LockAction {
     pub possible: &'static str,
     /// The outcome for a lock that it was applied to.
     pub done: &'static str,
-    /// True if it removes the lock, which then has to be backed up.
-    pub removes: bool,
 }
 
-/// What can be done to the lock of a record.
-pub enum LockDecision {
-    /// The Redis key at this index of the record can be changed; the text says what is shown of the
-    /// lock.
-    Possible(usize, String),
-    /// Nothing needs to be done, and why.
-    Needless(String),
-    /// Nothing is done, and why.
-    Refused(String),
-}
+/// The index of the Redis key that can be changed in the record of a lock, and what is shown of the
+/// lock.
+///
+/// # Errors
+/// Why nothing is done, with the exit code if no other lock is named.
+pub type LockDecision = Result<(usize, String), (Exit, String)>;
 
 /// A key that the operator named, and what can be or was done.
 struct NamedLock {
@@ -54,12 +48,9 @@ struct NamedLock {
 
 enum LockStatus {
     Possible(Box<PossibleLock>),
-    Needless(String),
-    /// There is no record.
-    Absent,
-    /// The schemas that could be read have no record; the text names the others.
-    Uncovered(String),
-    Refused(String),
+    /// Nothing is done, for this reason, with this exit code if no other lock is named: done if
+    /// nothing needs to be, no if there is no record, and partial if that is unknown.
+    Left(Exit, String),
     /// It could not be read.
     Unread(StoreError),
     /// The key names more than one record.
@@ -148,7 +139,7 @@ impl NamedLocks {
     /// Why nothing is done to locks that are refused.
     pub fn refused(&self) -> impl Iterator<Item = &str> {
         self.locks.iter().filter_map(|lock| match &lock.status {
-            LockStatus::Refused(why) => Some(why.as_str()),
+            LockStatus::Left(Exit::Usage, why) => Some(why.as_str()),
             _ => None,
         })
     }
@@ -191,7 +182,9 @@ impl NamedLocks {
         args.confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.
         interrupt.handle_terminate()?;
-        let LockAction { command, action, done, removes, .. } = self.action;
+        let LockAction { command, action, done, .. } = self.action;
+        // A lock that is removed has to be backed up.
+        let removes = action == KeyAction::Remove;
         let mut journal = Journal::open(session, args, command, removes)?;
         let (outcomes, ended) = journal.apply(&writer, &changes, action, done, session.now()).await;
         let (backup, ended) = journal.close(ended, session.now()).await;
@@ -211,8 +204,34 @@ impl NamedLocks {
         ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
     }
 
+    /// Asks and changes the locks, unless this is a dry run, and reports what was done to each.
+    ///
+    /// # Errors
+    /// As [`NamedLocks::change`] and [`NamedLocks::exit`].
+    pub async fn change_and_report(
+        &mut self,
+        session: &mut Session,
+        output: Output,
+        args: &ChangeArgs,
+        question: &str,
+    ) -> Result<Exit> {
+        let mut ended = Ok(());
+        if args.confirm_args.dry_run {
+            session.ui.status("dry run: nothing was changed");
+        } else if self.possible() > 0 {
+            ended = self.change(session, args, question).await;
+            self.print_done(session);
+        }
+        // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
+        if ended.is_ok() || self.was_tried() {
+            change::write_report(session, output, &self.report())?;
+        }
+        ended?;
+        self.exit()
+    }
+
     /// True when a change was tried, whatever its outcome.
-    pub fn was_tried(&self) -> bool {
+    fn was_tried(&self) -> bool {
         self.locks.iter().any(|lock| matches!(lock.status, LockStatus::Tried(_)))
     }
 
@@ -227,16 +246,14 @@ impl NamedLocks {
     }
 
     /// Prints how many locks were changed, and why the others were not.
-    pub fn print_done(&self, session: &mut Session) {
+    fn print_done(&self, session: &mut Session) {
         if !self.was_tried() {
             return;
         }
         let done = self.action.done;
         let verb = format!("{}{}", done[..1].to_uppercase(), &done[1..]);
-        let locks = if self.done() == 1 { "lock" } else { "locks" };
-        let backup =
-            self.backup.as_ref().map(|file| format!("; backup: {file}")).unwrap_or_default();
-        session.ui.status(&format!("{verb} {} {locks}{backup}", self.done()));
+        let locks = words::counted(self.done() as u64, "lock");
+        session.ui.status(&format!("{verb} {locks}{}", change::in_backup(self.backup())));
         for lock in &self.locks {
             if matches!(lock.status, LockStatus::Tried(outcome) if !outcome.is_done()) {
                 session.ui.status(&format!(
@@ -249,7 +266,7 @@ impl NamedLocks {
     }
 
     /// What was done to each key, as one object.
-    pub fn report(&self) -> Value {
+    fn report(&self) -> Value {
         let mut locks = Vec::with_capacity(self.locks.len());
         for lock in &self.locks {
             let mut entry = json!({
@@ -263,7 +280,7 @@ impl NamedLocks {
             locks.push(entry);
         }
         let mut report = json!({ "format": 1, "done": self.done(), "locks": locks });
-        if self.action.removes {
+        if self.action.action == KeyAction::Remove {
             report["backup"] = json!(self.backup);
         }
         report
@@ -308,13 +325,11 @@ impl NamedLock {
     fn words(&self, action: &LockAction) -> String {
         match &self.status {
             LockStatus::Possible(possible) => possible.shown.clone(),
-            LockStatus::Needless(why) | LockStatus::Refused(why) => why.clone(),
+            LockStatus::Left(_, why) => why.clone(),
             LockStatus::Unread(error) => error.to_string(),
             LockStatus::Ambiguous(names) => {
                 format!("ambiguous: it names {}", name::choices(&self.key, names))
             }
-            LockStatus::Absent => "no record".to_owned(),
-            LockStatus::Uncovered(unread) => format!("unknown: {unread}"),
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
             LockStatus::Tried(Outcome::Gone) => {
                 "the lock no longer exists; nothing was done".to_owned()
@@ -333,12 +348,9 @@ impl NamedLock {
     fn outcome(&self, action: &LockAction) -> &'static str {
         match &self.status {
             LockStatus::Possible(_) => action.possible,
-            LockStatus::Needless(_) => "enough",
-            LockStatus::Absent => "not-found",
-            LockStatus::Uncovered(_)
-            | LockStatus::Refused(_)
-            | LockStatus::Unread(_)
-            | LockStatus::Ambiguous(_) => "refused",
+            LockStatus::Left(Exit::Done, _) => "enough",
+            LockStatus::Left(Exit::No, _) => "not-found",
+            LockStatus::Left(..) | LockStatus::Unread(_) | LockStatus::Ambiguous(_) => "refused",
             LockStatus::Tried(outcome) if outcome.is_done() => action.done,
             LockStatus::Tried(Outcome::Unknown) => "unknown",
             LockStatus::Tried(Outcome::Kept) => "enough",
@@ -353,13 +365,10 @@ impl NamedLock {
     /// True if the lock is not as the operator wants.
     fn is_left(&self) -> bool {
         match self.status {
-            LockStatus::Absent
-            | LockStatus::Uncovered(_)
-            | LockStatus::Refused(_)
-            | LockStatus::Unread(_)
-            | LockStatus::Ambiguous(_) => true,
+            LockStatus::Left(exit, _) => exit != Exit::Done,
+            LockStatus::Unread(_) | LockStatus::Ambiguous(_) => true,
             LockStatus::Tried(outcome) => !outcome.is_done() && outcome != Outcome::Kept,
-            LockStatus::Possible(_) | LockStatus::Needless(_) => false,
+            LockStatus::Possible(_) => false,
         }
     }
 
@@ -371,8 +380,7 @@ impl NamedLock {
             LockStatus::Ambiguous(names) => {
                 CommandError::usage(name::ambiguous(&self.key, names)).hint(name::HINT).into()
             }
-            LockStatus::Absent => CommandError::new(Exit::No, message).into(),
-            LockStatus::Uncovered(_) => CommandError::new(Exit::Partial, message).into(),
+            LockStatus::Left(exit, _) => CommandError::new(*exit, message).into(),
             LockStatus::Tried(Outcome::ChangedMeanwhile) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
                 let why = "the record changed since it was shown; nothing was done";
@@ -383,8 +391,9 @@ impl NamedLock {
                 .hint("inspect it again; its worker may still be running")
                 .into()
             }
-            LockStatus::Tried(_) => CommandError::new(Exit::Changed, message).into(),
-            _ => CommandError::usage(message).into(),
+            LockStatus::Tried(_) | LockStatus::Possible(_) => {
+                CommandError::new(Exit::Changed, message).into()
+            }
         }
     }
 }
@@ -399,12 +408,12 @@ impl LockStatus {
             return Self::Ambiguous(names);
         }
         if let Some(unread) = found.may_name_another(catalog) {
-            return Self::Uncovered(unread);
+            return Self::Left(Exit::Partial, format!("unknown: {unread}"));
         }
         let mut records = found.records.iter().collect::<Vec<_>>();
         if records.len() > 1 {
             // Several schemas read the one record: the one meant is the one whose lock it can be.
-            records.retain(|record| !matches!(decide(record), LockDecision::Refused(_)));
+            records.retain(|record| !matches!(decide(record), Err((Exit::Usage, _))));
         }
         match (records.as_slice(), &found.why_unread) {
             ([record], _) => {
@@ -415,14 +424,14 @@ impl LockStatus {
             ([], Some(error)) if found.records.is_empty() => Self::Unread(error.clone()),
             ([], None) if found.records.is_empty() => {
                 if let Some(unclaimed) = found.unclaimed.first() {
-                    return Self::Refused(unclaimed_key::line(unclaimed));
+                    return Self::Left(Exit::Usage, unclaimed_key::line(unclaimed));
                 }
                 if let Some(unread) = found.uncovered(catalog) {
-                    return Self::Uncovered(unread);
+                    return Self::Left(Exit::Partial, format!("unknown: {unread}"));
                 }
                 match GivenKey::word(&found.given[..]).excluded_because(catalog) {
-                    Some((why, hint)) => Self::Refused(format!("{why}; {hint}")),
-                    None => Self::Absent,
+                    Some((why, hint)) => Self::Left(Exit::Usage, format!("{why}; {hint}")),
+                    None => Self::Left(Exit::No, "no record".to_owned()),
                 }
             }
             _ => {
@@ -430,10 +439,9 @@ impl LockStatus {
                 for record in &found.records {
                     names.push(record.schema.name.as_str());
                 }
-                Self::Refused(format!(
-                    "it has records under {}; choose one with --schema",
-                    names.join(" and ")
-                ))
+                let names = names.join(" and ");
+                let why = format!("it has records under {names}; choose one with --schema");
+                Self::Left(Exit::Usage, why)
             }
         }
     }
@@ -446,15 +454,15 @@ impl LockStatus {
     ) -> Self {
         let name = &record.schema.name;
         if !record.schema.has_fixed_prefix() && !is_schema_named {
-            return Self::Refused(format!(
+            let why = format!(
                 "it matches only {name}, and any Redis key could match {name}; if this is a record \
                 of {name}, add --schema {name}"
-            ));
+            );
+            return Self::Left(Exit::Usage, why);
         }
         match decide(record) {
-            LockDecision::Refused(why) => Self::Refused(why),
-            LockDecision::Needless(why) => Self::Needless(why),
-            LockDecision::Possible(key_index, shown) => {
+            Err((exit, why)) => Self::Left(exit, why),
+            Ok((key_index, shown)) => {
                 Self::Possible(Box::new(PossibleLock { record: record.clone(), key_index, shown }))
             }
         }

@@ -41,8 +41,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     let mut found = interruptible(found).await?;
     let found = found.pop().unwrap_or_default();
     if let Some(names) = found.several() {
-        let why = name::ambiguous(&found.given, &names);
-        return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
+        return Err(ambiguous(&found.given, &names).into());
     }
     let mut names = Vec::new();
     for record in &found.records {
@@ -55,8 +54,7 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
     names.dedup();
     // Another program's value under a second schema's prefix may look like one of its records.
     if names.len() > 1 {
-        let why = name::ambiguous(&found.given, &names);
-        return Err(CommandError::usage(format!("which schema? {why}")).hint(name::HINT).into());
+        return Err(ambiguous(&found.given, &names).into());
     }
     let name = match names.as_slice() {
         [name] => Some(name),
@@ -71,7 +69,9 @@ pub async fn find_record(session: &mut Session, args: &StepArgs) -> Result<Recor
         let message = format!("{}: unknown: {unread}", escape::text(&found.given));
         return Err(CommandError::new(Exit::Partial, message).into());
     }
-    check_recognised(&found.unclaimed, names.len())?;
+    if names.is_empty() {
+        check_recognised(&found.unclaimed)?;
+    }
     let Some(name) = name else { return find_under_schema(session, &catalog, &given).await };
     let schemas = SchemaArgs { schema: vec![name.schema.clone()], ..args.schemas.clone() };
     let catalog = session.catalog_for(&schemas, &mut keys)?;
@@ -129,21 +129,23 @@ async fn find_under_schema(
         .into());
     };
     if let Some(unclaimed) = unclaimed_as(catalog, &record) {
-        check_recognised(&unclaimed, 0)?;
+        check_recognised(&unclaimed)?;
     }
     session.fill_in_advice([&mut record]);
     Ok(record)
+}
+
+fn ambiguous(given: &[u8], names: &[RecordName]) -> CommandError {
+    let why = name::ambiguous(given, names);
+    CommandError::usage(format!("which schema? {why}")).hint(name::HINT)
 }
 
 /// Refuses a KEY without a record at whose Redis keys another program's values are.
 ///
 /// # Errors
 /// Usage: which value, and of which schemas it may be.
-fn check_recognised(unclaimed: &[UnclaimedKey], records: usize) -> Result<(), CommandError> {
+fn check_recognised(unclaimed: &[UnclaimedKey]) -> Result<(), CommandError> {
     let Some(unclaimed) = unclaimed.first() else { return Ok(()) };
-    if records > 0 {
-        return Ok(());
-    }
     Err(CommandError::usage(unclaimed_key::line(unclaimed)).hint(unclaimed_key::HINT))
 }
 

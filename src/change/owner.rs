@@ -66,6 +66,17 @@ pub fn check_owner_has_name(record: &Record, step: &Step) -> Result<(), CommandE
     .hint(removal_hint(record)))
 }
 
+/// Why the service refuses a step in the name of this owner, if the lock tells, after a comma.
+pub fn because_of_owner(record: &Record, owner: &[u8]) -> String {
+    match record.owner() {
+        Some(b"") => ", because the owner in the lock is empty".to_owned(),
+        Some(holder) if holder != owner => {
+            format!(", because the lock belongs to {}", escape::text(holder))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The owner of a new lock: the owner that was given, else the record's if `keep`, else a new UUID.
 /// Empty if the schema knows no owners.
 ///
@@ -104,27 +115,19 @@ fn no_owners(record: &Record) -> CommandError {
     let name = &schema.name;
     let why = if schema.values.iter().all(|format| format.fields.owner.is_none()) {
         format!("locks of {name} do not store an owner")
-    } else if schema.names_owner() {
-        "the lock stores no owner".to_owned()
     } else {
-        format!("no call and no value in [write] of {name} has {{owner}}, so no step sends it")
+        format!("this lock of {name} stores no owner, or no step sends it")
     };
     CommandError::usage(format!("--owner: {why}")).hint("omit --owner")
 }
 
 fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {
     let name = &record.schema.name;
-    if !session.ui.is_interactive() {
-        let holder = holder
-            .map(|holder| format!("; the lock belongs to {}", escape::text(holder)))
-            .unwrap_or_default();
-        return Err(CommandError::usage(format!(
-            "{name} lets only the lock's owner do this{holder}"
-        ))
-        .hint("pass the owner with --owner ID")
-        .into());
-    }
     let held = holder.map(|holder| format!(" ({})", escape::text(holder))).unwrap_or_default();
+    if !session.ui.is_interactive() {
+        let message = format!("{name} lets only the lock's owner do this{held}");
+        return Err(CommandError::usage(message).hint("pass the owner with --owner ID").into());
+    }
     let place = session.server_label(&session.settings.target().to_string());
     let mut question = format!(
         "{name} at {place} lets only the lock's owner do this. Type the owner's ID to \

@@ -8,10 +8,10 @@ use crate::change::{
     ManualStep, check_creates_lock, check_ttls, described_step, find_record, owner_of_new_lock,
     show_record, time_for,
 };
-use crate::domain::record::{Record, Response, age};
-use crate::domain::schema::{Meaning, ReplyPattern, State, Step, TtlOf};
+use crate::domain::manual_step;
+use crate::domain::record::{Record, Response};
+use crate::domain::schema::Meaning;
 use crate::domain::step::StepInputs;
-use crate::domain::{duration, manual_step};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::escape;
@@ -56,22 +56,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let fingerprint = fingerprint(&args, &record)?;
     // A request that begins has no response yet.
     let response = Response::default();
-    let needs_time = schema.sends_time(step);
     let inputs = StepInputs {
         fingerprint: &fingerprint,
-        now_ms: time_for(&schema, record.seen.server_ms, needs_time)?,
+        now_ms: time_for(&schema, record.seen.server_ms, schema.sends_time(step))?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    // A script that is sent no owner may assign one, which the lock then shows.
-    let is_sent = !owner.is_empty() && schema.begin_sends_owner();
-    let owner = if is_sent { Some(&owner[..]) } else { None };
-    let report = StepReport {
-        name: "begin",
-        record: &record,
-        predicted: manual_step::predict_begin(&record, &fingerprint),
-        owner,
-        rehearsed_next: None,
-    };
+    let mut manual = ManualStep::new("begin", &record, step, inputs);
+    manual.report.predicted = manual_step::predict_begin(&record, &fingerprint);
+    let report = &manual.report;
     if report.predicted.is_none()
         && let Some(why) = manual_step::why_overwrites(&record, &fingerprint)
     {
@@ -87,49 +79,25 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     // Without a prediction, the step may take the lock.
     if report.predicted.is_none_or(|means| means == Meaning::Acquired) {
         check_creates_lock(&schema)?;
-        manual_step::check_begun_lock(&inputs).map_err(|why| {
+        manual_step::check_begun_lock(&manual.inputs).map_err(|why| {
             CommandError::usage(format!("{}: {why}; nothing was done", schema.name))
         })?;
     }
     show_record(session, args.step.output, &record)?;
     if args.step.output == Output::Text {
-        explain(session, &report, &fingerprint);
-        let names_argument = args.owner.is_some() || args.fingerprint.is_some();
-        if names_argument && report.predicted == Some(Meaning::Acquired) {
-            explain_refusal(session, step);
-        }
+        explain(session, report, &fingerprint);
     }
     let stores_hash = report.predicted == Some(Meaning::Acquired)
         && schema.locks_keep_fingerprint()
-        && manual_step::may_take_lock(&record, &fingerprint, false);
+        && manual_step::may_take_lock(&record, &fingerprint);
     if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
         session.ui.warning(
             "without --fingerprint, the lock has no hash of a payload, so requests with this key \
             may be rejected as having another payload",
         );
     }
-    let question = match report.predicted {
-        Some(Meaning::Acquired) => "Begin with this key?",
-        Some(_) => "The service will not give the lock. Send the request anyway?",
-        None => "Send the request?",
-    };
-    let step = ManualStep {
-        step,
-        report,
-        audit_word: "begun",
-        inputs,
-        needs_time,
-        needs_step_lock: false,
-        key_index: schema.lock_key_index(),
-        question,
-        shows_owner: true,
-        // Only a completion promises a replay, which has to be tried first.
-        is_verified: true,
-    };
-    step.run(session, &args.step, |now| {
-        manual_step::was_acquired(&record, now, owner.unwrap_or_default())
-    })
-    .await
+    let owner = report.owner.unwrap_or_default();
+    manual.run(session, &args.step, |now| manual_step::was_acquired(&record, now, owner)).await
 }
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
@@ -142,26 +110,6 @@ fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
         Some(given) => Ok(given.clone()),
         // With the stored hash, the request is a retry and not a mismatch.
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),
-    }
-}
-
-/// Says which errors the step may reply whatever the record is, such as that an argument is
-/// malformed: the schema lists them without a condition.
-fn explain_refusal(session: &mut Session, step: &Step) {
-    let mut errors = Vec::new();
-    for reply in step.calls.iter().flat_map(|call| &call.replies) {
-        if let ReplyPattern::Error(code) = &reply.pattern
-            && code != "*"
-            && reply.when.is_empty()
-        {
-            errors.push(code.as_str());
-        }
-    }
-    if !errors.is_empty() {
-        session.ui.status(&format!(
-            "If the step refuses --owner or --fingerprint, it replies {} instead.",
-            errors.join(" or ")
-        ));
     }
 }
 
@@ -178,72 +126,24 @@ fn explain(session: &mut Session, report: &StepReport<'_>, fingerprint: &str) {
         ));
         return;
     };
-    if predicted == Meaning::Acquired && !manual_step::may_take_lock(record, fingerprint, false) {
-        let begin = schema.begin.as_ref();
-        let others = begin.map(|step| schema.keys_beside_record(&step.calls, &record.key));
-        let others: Vec<String> =
-            others.unwrap_or_default().iter().map(|key| escape::text(key)).collect();
-        session.ui.status(&if others.is_empty() {
-            "Expected reply: acquired. As the schema describes the step, it takes no lock here, so \
-            other requests with this key may execute as well."
-                .to_owned()
-        } else {
-            // The step may hold its lock there, as a member of a set.
-            format!(
-                "Expected reply: acquired. The step takes no lock in this record, but it may take \
-                one in {}, which idemctl does not read or undo. If it takes none, other requests \
-                with this key may execute as well.",
-                others.join(", ")
-            )
-        });
-        return;
-    }
     if predicted != Meaning::Acquired {
-        // A service may take its lock before it looks for a result.
-        let may_take_lock = manual_step::may_take_lock(record, fingerprint, true);
-        let effect = if may_take_lock && predicted != Meaning::Conflict {
-            "The step sends several calls, and an earlier one may take a lock."
-        } else {
-            "This does not acquire a lock."
-        };
-        session.ui.status(&format!("Expected reply: {}. {effect}", predicted.as_str()));
+        session.ui.status(&format!("Expected reply: {}.", predicted.as_str()));
         return;
     }
-    let redis_key = escape::text(&report.record.seen.keys[schema.lock_key_index()].redis_key);
+    if !manual_step::may_take_lock(record, fingerprint) {
+        session.ui.status(
+            "Expected reply: acquired. As the schema describes the step, it takes no lock here, so \
+            other requests with this key may execute as well.",
+        );
+        return;
+    }
+    let redis_key = escape::text(&record.seen.keys[schema.lock_key_index()].redis_key);
     let owner = match report.owner {
         Some(owner) => format!(" for worker {}", escape::text(owner)),
         None => String::new(),
     };
-    // A script may compute an expiry in the value, which is earlier than that of the Redis key.
-    let has_contained_expiry = schema
-        .values
-        .iter()
-        .any(|format| format.state == State::InProgress && format.expires_at.is_some());
-    let ended = match (&schema.complete, &schema.release) {
-        (Some(_), Some(_)) => "completed or released",
-        (Some(_), None) => "completed",
-        (None, Some(_)) => "released",
-        (None, None) => "removed",
-    };
-    let until = match schema.ttl(TtlOf::Lock) {
-        _ if has_contained_expiry => {
-            format!("until the time in the lock has passed, or it is {ended}")
-        }
-        // A literal in a command, or nothing, decides instead of the TTL of the options.
-        Some(_) if !schema.sends_lock_ttl() && !schema.begins_with_a_script() => {
-            format!("until the lock expires, if it does, or is {ended}")
-        }
-        Some(ttl) => {
-            let lives = duration::short(age::millis(ttl));
-            format!("for {lives}, or until the lock is {ended}")
-        }
-        None => format!("until the lock is {ended}"),
-    };
-    // Only a script knows whether it writes over a value, which is checked afterwards.
-    let is_free = record.seen.keys[schema.lock_key_index()].content.is_absent();
-    let may = if is_free || !schema.begins_with_a_script() { "should" } else { "may" };
     session.ui.status(&format!(
-        "Expected reply: acquired. The step {may} take the lock {redis_key}{owner}; requests with \
-        this key are then rejected {until}."
+        "Expected reply: acquired. The step should take the lock {redis_key}{owner}; requests with \
+        this key are then rejected until it ends."
     ));
 }

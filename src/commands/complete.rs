@@ -36,7 +36,8 @@ use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, freeing_hint, show_record,
+    ManualStep, because_of_owner, check_ttls, described_step, find_record, freeing_hint,
+    show_record,
 };
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
@@ -44,7 +45,6 @@ use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -119,52 +119,36 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let chosen = ChosenCompletion::new(session, options, &record, step)?;
     let inputs = chosen.checked_inputs(&record, &response, error)?;
     let step_lock = chosen.missing_lock(&record, &inputs)?;
-    let mut report = StepReport {
-        name: "complete",
-        record: &record,
-        predicted: Some(manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref())),
-        owner: if chosen.owner.is_empty() { None } else { Some(&chosen.owner[..]) },
-        rehearsed_next: None,
-    };
+    let predicted = manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref());
+    let will_store = predicted == Meaning::Stored;
+    let mut manual = ManualStep::new("complete", &record, step, inputs);
+    manual.report.predicted = Some(predicted);
+    manual.needs_step_lock = step_lock.is_some();
     // The schema's prediction is a promise to the operator, so the service's own scripts test it
     // first, on a temporary local Redis.
-    let rehearsal = if report.predicted == Some(Meaning::Stored) {
-        RehearsalOutcome::of(session, &record, step, &inputs, step_lock.as_ref()).await
+    let inputs = &manual.inputs;
+    let rehearsal = if will_store {
+        RehearsalOutcome::of(session, &record, step, inputs, step_lock.as_ref()).await
     } else {
         RehearsalOutcome::NotNeeded
     };
-    report.rehearsed_next = rehearsal.next_meaning();
     // The rehearsal saw the service's own TTL; the schema only has its default.
-    let predicted_record = manual_step::predicted_record(&record, &inputs, rehearsal.time_left());
-    if report.predicted == Some(Meaning::Stored) {
-        check_delivery(&predicted_record, &inputs, &rehearsal)?;
+    let predicted_record = manual_step::predicted_record(&record, inputs, rehearsal.time_left());
+    if will_store {
+        check_delivery(&predicted_record, inputs, &rehearsal)?;
     }
     // Without a content type, the body may be any text, so idemctl only warns.
     if given.looks_like_broken_json() {
         session.ui.warning("the body looks like JSON, but is not valid JSON");
     }
     if args.step.output == Output::Text {
-        explain(session, &report, &chosen, &inputs, &predicted_record, &rehearsal);
+        explain(session, &manual, &chosen, &predicted_record, &rehearsal);
     }
 
-    let question = if report.predicted == Some(Meaning::Stored) {
-        "Store this response?"
-    } else {
-        "The service will refuse to store it. Send it anyway?"
-    };
-    let step_to_run = ManualStep {
-        step,
-        report,
-        audit_word: "completed",
-        inputs: inputs.clone(),
-        needs_time: chosen.needs_time(&schema),
-        needs_step_lock: step_lock.is_some(),
-        key_index: schema.result_key_index(),
-        question,
-        shows_owner: false,
-        is_verified: rehearsal.verifies(&predicted_record),
-    };
-    step_to_run.run(session, &args.step, |now| manual_step::was_stored(&record, now, &inputs)).await
+    manual.report.rehearsed_next = rehearsal.next_meaning();
+    manual.is_verified = rehearsal.verifies(&predicted_record);
+    let read_back = |now: &Record| manual_step::was_stored(&record, now, &manual.inputs);
+    manual.run(session, &args.step, read_back).await
 }
 
 /// The response that the options give.
@@ -193,22 +177,16 @@ fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, C
 /// and the next request get.
 fn explain(
     session: &mut Session,
-    report: &StepReport<'_>,
+    manual: &ManualStep<'_>,
     chosen: &ChosenCompletion,
-    inputs: &StepInputs<'_>,
     predicted_record: &Record,
     rehearsal: &RehearsalOutcome,
 ) {
+    let ManualStep { report, inputs, .. } = manual;
     let record = report.record;
     let schema = &record.schema;
     if report.predicted != Some(Meaning::Stored) {
-        let owner = match record.owner() {
-            Some(b"") => ", because the owner in the lock is empty".to_owned(),
-            Some(owner) if owner != chosen.owner => {
-                format!(", because the lock belongs to {}", escape::text(owner))
-            }
-            _ => String::new(),
-        };
+        let owner = because_of_owner(record, inputs.owner);
         session.ui.status(&format!("The service will reject this result{owner}."));
         return;
     }
@@ -248,27 +226,13 @@ fn explain(
     }
     rehearsal.print(session, predicted_record);
     let worker = chosen.original_worker(record);
-    // If the result names no owner, idemctl cannot tell whose result it is to the service.
-    let checks_owner = schema.complete.as_ref().is_some_and(|step| step.checks_owner);
-    let is_uncertain = checks_owner && worker.is_none() && predicted_record.owner().is_none();
-    let late = if manual_step::is_overwritten_later(predicted_record, worker) {
-        if is_uncertain { "may overwrite this response" } else { "will overwrite this response" }
+    let is_lost = manual_step::is_overwritten_later(predicted_record, worker)
+        || manual_step::is_removed_by_failure(predicted_record, worker);
+    session.ui.status(if is_lost {
+        "If the original worker is still running, it may overwrite or remove this response."
     } else {
-        "will be rejected"
-    };
-    let failing = if manual_step::is_removed_by_failure(predicted_record, worker) {
-        ", and if it fails, it will remove this response"
-    } else {
-        ""
-    };
-    let whose = match worker {
-        // The operator may name an owner that is not that of the worker.
-        Some(owner) if chosen.completion != Completion::OfLock && !owner.is_empty() => {
-            format!("a worker with the owner {}", escape::text(owner))
-        }
-        _ => "the original worker".to_owned(),
-    };
-    session.ui.status(&format!("If {whose} is still running, its result {late}{failing}."));
+        "If the original worker is still running, its result will be rejected."
+    });
     if manual_step::is_overwritten_by_renewal(predicted_record, worker) {
         let name = &schema.name;
         session.ui.warning(&format!(
@@ -311,19 +275,13 @@ fn response_in_words(inputs: &StepInputs<'_>) -> String {
     if let Some(status) = response.status {
         parts.push(format!("status {status}"));
     }
-    match response.headers.len() {
-        0 => {}
-        1 => parts.push("1 header".to_owned()),
-        count => parts.push(format!("{count} headers")),
+    if !response.headers.is_empty() {
+        parts.push(words::counted(response.headers.len() as u64, "header"));
     }
     match response.body.len() {
         0 if parts.is_empty() => parts.push("the completion of the operation".to_owned()),
-        0 if inputs.error.is_some() => {}
-        0 => parts.push("no body".to_owned()),
+        0 => {}
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }
-    match parts.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        _ => parts.concat(),
-    }
+    words::list(&parts, "and")
 }

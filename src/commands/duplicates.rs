@@ -124,7 +124,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let server = reader.name();
     let selection = args.select.selection(session, &catalog, &args.thresholds)?;
     let read = read(session, &args, &pointers, &selection, &catalog, reader).await?;
-    let ReadRecords { kept, mut counts, tally, report: scanned } = read;
+    let (kept, mut counts, tally, scanned) = read;
     let is_interrupted = matches!(scanned.end, ScanEnd::Interrupted);
     let within_ms = args.within.map(millis);
     // Nothing is grouped after Ctrl-C.
@@ -162,12 +162,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 }
 
 /// What was compared, and what is known about the rest.
-struct ReadRecords {
-    kept: KeptRecords,
-    counts: CompareCounts,
-    tally: PointerTally,
-    report: ScanReport,
-}
+type ReadRecords = (KeptRecords, CompareCounts, PointerTally, ScanReport);
 
 /// Scans the records, and keeps what is compared.
 async fn read(
@@ -236,7 +231,7 @@ async fn read(
             }
         }
     }
-    Ok(ReadRecords { kept, counts, tally, report: scan.finish() })
+    Ok((kept, counts, tally, scan.finish()))
 }
 
 /// Prints the groups one after the other, because they may be large.

@@ -8,14 +8,14 @@ use clap::Args as ClapArgs;
 
 use crate::args::{ChangeArgs, ConfirmArgs, KeysArgs, Output, SchemaArgs, parse_ttl};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::write_report;
-use crate::domain::change::extension::{self, Needless};
+use crate::domain::change::extension;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
-use crate::domain::record::{Record, age};
+use crate::domain::record::{Record, TimeLeft, age};
 use crate::domain::schema::TtlOf;
 use crate::domain::step::Answer;
 use crate::exit::Exit;
+use crate::render::words;
 use crate::session::Session;
 use crate::session::key_list::KeyList;
 use crate::store::read::lookup::Lookup;
@@ -71,7 +71,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         action: KeyAction::Prolong(millis),
         possible: "extendable",
         done: "extended",
-        removes: false,
     };
     let mut locks =
         NamedLocks::find(session, &catalog, &lookup, keys, action, |record| decide(record, millis))
@@ -103,52 +102,32 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             earlier{renewal}."
         ));
     }
-    let mut ended = Ok(());
-    if args.confirm_args.dry_run {
-        session.ui.status("dry run: nothing was changed");
-    } else if possible > 0 {
-        let them =
-            if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
-        // The value of a lock stays, so there is nothing to back up.
-        let accounted =
-            ChangeArgs { confirm_args: args.confirm_args.clone(), ..ChangeArgs::default() };
-        let question = format!("Extend {them} to {time} from now?");
-        ended = locks.change(session, &accounted, &question).await;
-        locks.print_done(session);
-    }
-    // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
-    if ended.is_ok() || locks.was_tried() {
-        write_report(session, args.output, &locks.report())?;
-    }
-    ended?;
-    locks.exit()
+    // The value of a lock stays, so there is nothing to back up.
+    let accounted = ChangeArgs { confirm_args: args.confirm_args, ..ChangeArgs::default() };
+    let question =
+        format!("Extend {} to {time} from now?", words::counted(possible as u64, "lock"));
+    locks.change_and_report(session, args.output, &accounted, &question).await
 }
 
 fn decide(record: &Record, millis: u64) -> LockDecision {
-    let key_index = match extension::extendable(record) {
-        Ok(key_index) => key_index,
-        Err(why) => return LockDecision::Refused(why),
-    };
-    match extension::is_needless(record, key_index, millis) {
-        Some(Needless::ForEver) if record.schema.ttl(TtlOf::Lock).is_none() => {
-            LockDecision::Refused("it never expires, and its schema states no lock TTL".to_owned())
+    let key_index = extension::extendable(record).map_err(|why| (Exit::Usage, why))?;
+    let why = match record.seen.keys[key_index].time_left {
+        TimeLeft::NoExpiry if record.schema.ttl(TtlOf::Lock).is_none() => {
+            "it never expires, and its schema states no lock TTL"
         }
         // A longer TTL promises nothing, and no other command finds the lock at fault.
-        _ if record.next_request.answer == Answer::Execute => LockDecision::Refused(
-            "it stops no request; the next request executes whatever the lock's TTL".to_owned(),
-        ),
-        Some(Needless::ForEver) => LockDecision::Refused(NO_EXPIRY.to_owned()),
-        Some(Needless::Longer(left)) => LockDecision::Needless(format!(
-            "unchanged, because it has {} left",
-            duration::short(left)
-        )),
-        None => {
-            let left = match record.seen.keys[key_index].time_left.millis() {
-                Some(left) => duration::short(left),
-                None => String::new(),
-            };
-            let extended = duration::short(millis);
-            LockDecision::Possible(key_index, format!("{left} left, to become {extended}"))
+        _ if record.next_request.answer == Answer::Execute => {
+            "it stops no request; the next request executes whatever the lock's TTL"
         }
-    }
+        TimeLeft::NoExpiry => NO_EXPIRY,
+        TimeLeft::Millis(left) => {
+            let (now, extended) = (duration::short(left), duration::short(millis));
+            // An extension must never take time from a lock.
+            if left >= millis {
+                return Err((Exit::Done, format!("unchanged, because it has {now} left")));
+            }
+            return Ok((key_index, format!("{now} left, to become {extended}")));
+        }
+    };
+    Err((Exit::Usage, why.to_owned()))
 }

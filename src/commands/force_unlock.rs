@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::{show_record, write_report};
+use crate::change::{in_backup, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -61,7 +61,6 @@ const UNLOCK: LockAction = LockAction {
     action: KeyAction::Remove,
     possible: "removable",
     done: "unlocked",
-    removes: true,
 };
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
@@ -118,10 +117,7 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
     // A lock that was removed is reported even if an error followed.
     if locks.done() > 0 {
         write_record(session, args.output, &record, "unlocked", locks.backup())?;
-        let backup = match locks.backup() {
-            Some(file) => format!("; backup: {file}"),
-            None => String::new(),
-        };
+        let backup = in_backup(locks.backup());
         session.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
         read_back(session, &record, key_index).await;
     }
@@ -144,40 +140,22 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
         }
         session.ui.warning("if a worker is still running, the operation executes twice");
     }
-    let mut ended = Ok(());
-    if args.change_args.confirm_args.dry_run {
-        session.ui.status("dry run: nothing was changed");
-    } else if possible > 0 {
-        let them =
-            if possible == 1 { "this lock".to_owned() } else { format!("these {possible} locks") };
-        ended = locks.change(session, &args.change_args, &format!("Remove {them}?")).await;
-        locks.print_done(session);
-    }
-    // Changes are reported even if an error followed. Without a confirmation, nothing was tried.
-    if ended.is_ok() || locks.was_tried() {
-        write_report(session, args.output, &locks.report())?;
-    }
-    ended?;
-    locks.exit()
+    let question = format!("Remove {}?", words::counted(possible as u64, "lock"));
+    locks.change_and_report(session, args.output, &args.change_args, &question).await
 }
 
 fn decide(record: &Record) -> LockDecision {
-    match unlock::removable(record) {
-        Ok(key_index) => LockDecision::Possible(key_index, shown_in_table(record, key_index)),
-        Err(why) => LockDecision::Refused(why),
-    }
+    let key_index = unlock::removable(record).map_err(|why| (Exit::Usage, why))?;
+    Ok((key_index, shown_in_table(record, key_index)))
 }
 
-/// How long the lock has been held, when it expires, and who holds it.
+/// The state of the record, how long the lock has been held, when it expires, and who holds it.
 fn shown_in_table(record: &Record, key_index: usize) -> String {
-    let what = match (record.state, record.age) {
-        (State::Completed | State::Failed, _) => "beside a result, ".to_owned(),
-        (State::Unreadable, _) if record.has_readable_lock() => {
-            "beside an unreadable value, ".to_owned()
+    let held = match record.age {
+        Some(age) if record.state == State::InProgress => {
+            format!(", held {}", words::short_age(age))
         }
-        (State::Unreadable, _) => "unreadable, ".to_owned(),
-        (_, Some(age)) => format!("held {}, ", words::short_age(age)),
-        (_, None) => String::new(),
+        _ => String::new(),
     };
     let left = match record.end_of(key_index) {
         None => "unknown expiry".to_owned(),
@@ -188,7 +166,7 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
         Some(owner) => format!(", owner {}", escape::text(owner)),
         None => String::new(),
     };
-    format!("{what}{left}{owner}")
+    format!("{}{held}, {left}{owner}", record.state.as_str())
 }
 
 fn explain(
@@ -204,20 +182,16 @@ fn explain(
         session.ui.status(&format!("This removes the lock {redis_key}. {then}"));
         return Ok(());
     }
-    let worker = match record.owner() {
-        // Some services store the ID of a job, not of a worker.
-        Some(owner) if !owner.is_empty() => format!("its worker (owner {})", escape::text(owner)),
-        Some(_) => "its worker (the owner is empty)".to_owned(),
-        None if record.keeps_owners() => "its worker (the owner is unknown)".to_owned(),
-        None => "its worker (this schema stores no owner)".to_owned(),
-    };
-    let (then, twice) = match unlock::answer_without(record, key_index) {
+    let then = match unlock::answer_without(record, key_index) {
         Answer::Execute if record.schema.answers_by_record() => {
-            (" The next request with this key executes the operation.", "executes twice")
+            " The next request with this key executes the operation."
         }
-        _ => ("", "may execute twice"),
+        _ => "",
     };
-    let is_lock = is_lock(record, key_index);
+    // A value that cannot be read is no lock, nor is the value at the Redis key of the result.
+    let is_lock = record.schema.has_locks()
+        && key_index == record.schema.lock_key_index()
+        && record.readings[key_index].mismatch().is_none();
     let what = if is_lock { "the lock" } else { "the Redis key" };
     let remains = match unlock::unreadable_beside(record, key_index) {
         Some(other) => format!(
@@ -228,7 +202,7 @@ fn explain(
     };
     session.ui.status(&format!("This removes {what} {redis_key}.{remains}{then}"));
     session.ui.warning(&format!(
-        "if {worker} is still running, the operation {twice}; {}",
+        "if its worker is still running, the operation may execute twice; {}",
         words::late_worker(&record.schema)
     ));
     if let Some(token) = expect::token(record)
@@ -251,14 +225,6 @@ fn explain(
     Ok(())
 }
 
-/// True if the Redis key with this index holds a lock. A value that cannot be read is not one, nor
-/// is the value at the Redis key of the result, even if its format is unknown.
-fn is_lock(record: &Record, key_index: usize) -> bool {
-    let schema = &record.schema;
-    let is_readable = record.readings[key_index].mismatch().is_none();
-    schema.has_locks() && key_index == schema.lock_key_index() && is_readable
-}
-
 /// Prints the current state, because a request may have acquired the lock again at once. If reading
 /// fails, prints nothing, because the lock was removed in any case.
 async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
@@ -271,13 +237,9 @@ async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
         Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {
             session.ui.status("Read back: the key is free.")
         }
-        Some(Ok(_)) if record.state.is_result() => {
-            session.ui.status("Read back: the result is still stored.")
-        }
         // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            let what = if is_lock(record, key_index) { "lock" } else { "value" };
-            session.ui.status(&format!("Read back: the {what} is gone."))
+            session.ui.status("Read back: it is gone.")
         }
         Some(Ok(_)) => {
             session.ui.status("Read back: the next request has acquired the key already.")
@@ -295,10 +257,9 @@ fn write_record(
 ) -> Result<()> {
     let record = record_json::value(record);
     let first = match output {
-        Output::Text => return Ok(()),
         Output::Json => json!({ "format": 1, "records": [record] }),
-        Output::Jsonl => record,
+        Output::Text | Output::Jsonl => record,
     };
     let more = document::fields(json!({ "outcome": outcome, "backup": backup }));
-    Ok(session.ui.data(document::line(&document::with(first, more)))?)
+    write_report(session, output, &document::with(first, more))
 }

@@ -23,6 +23,7 @@ pub use self::options::Args;
 use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
+use crate::change::in_backup;
 use crate::domain::covered::Covered;
 use crate::domain::probe::{
     AcceptedChecks, Baseline, CHECKS, CheckedService, KeyForm, KeyPlace, ProbeCheck,
@@ -30,7 +31,7 @@ use crate::domain::probe::{
 };
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
-use crate::http::{HttpClient, HttpOptions};
+use crate::http::HttpClient;
 use crate::interrupt::Interrupt;
 use crate::render::words::counted;
 use crate::render::{escape, probe as render};
@@ -143,7 +144,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let hint = "a request that the service still executes can store its record later";
         return Err(CommandError::interrupted("interrupted").hint(hint).into());
     };
-    let ProbeEnd { checked, gone } = checked?;
+    let (checked, gone) = checked?;
     let exit = show(session, &args, &task, &runner, &checked, accepted.as_ref(), removal.as_ref())?;
     match gone {
         Some(gone) => Err(gone.into()),
@@ -152,10 +153,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 }
 
 /// The checks of a run, and the error if the service was gone before its end.
-struct ProbeEnd {
-    checked: Vec<CheckedService>,
-    gone: Option<CommandError>,
-}
+type ProbeEnd = (Vec<CheckedService>, Option<CommandError>);
 
 /// The changes of the records, unless the context permits none.
 ///
@@ -179,8 +177,7 @@ async fn changes(
 }
 
 fn print_removal(session: &mut Session, removal: &Removal) {
-    let backup = removal.backup.as_deref().map(|file| format!("; backup: {file}"));
-    let backup = escape::text(backup.unwrap_or_default().as_bytes());
+    let backup = escape::text(in_backup(removal.backup.as_deref()).as_bytes());
     let records = counted(removal.removed as u64, "record");
     session.ui.status(&format!("{records} of this probe removed from Redis{backup}"));
     for (key, why) in &removal.kept {
@@ -262,11 +259,8 @@ fn client(session: &Session, args: &Args) -> HttpClient {
         insecure: args.http_insecure,
         ..TlsOptions::default()
     };
-    HttpClient::new(HttpOptions {
-        tls: Tls::new(tls),
-        connect_timeout: session.settings.target().connect_timeout,
-        request_timeout: args.request_timeout,
-    })
+    let connect_timeout = session.settings.target().connect_timeout;
+    HttpClient::new(Tls::new(tls), connect_timeout, args.request_timeout)
 }
 
 async fn probe(
@@ -336,7 +330,7 @@ async fn probe(
         }
     }
     progress.finish_and_clear();
-    Ok(ProbeEnd { checked, gone })
+    Ok((checked, gone))
 }
 
 async fn run_steps(

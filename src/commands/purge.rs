@@ -27,8 +27,8 @@
 //!    and `store/connection/transport.rs` writes them to the socket.
 //! 7. Back: each change has an `Outcome`, which `change_batch.rs` counts in `OutcomeCounts`; the
 //!    journal logs what was done or is unknown. `print_outcome` prints the counts, and returns an
-//!    error or an interruption with its exit code (`exit::between`). Otherwise `exit_after_changes`
-//!    and `with_named_keys` decide it, with `exit_after` of `change/summary.rs`.
+//!    error or an interruption with its exit code (`exit::between`). Otherwise `with_named_keys`
+//!    decides it.
 
 mod limit;
 mod rule;
@@ -43,10 +43,8 @@ use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{
-    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
-};
-use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
+use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
@@ -55,6 +53,7 @@ use crate::render::change::{purge_report, record_table};
 use crate::render::{coverage, name, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
+use crate::session::key_list::KeyList;
 
 /// Remove many records, each only if it has not changed since idemctl read it
 ///
@@ -110,7 +109,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
-    let mut key_list = args.choice.key_list(session)?;
+    let mut key_list = KeyList::of(&args.choice.keys, session)?;
     let rule = PurgeRule::new(
         session,
         &args.choice,
@@ -119,7 +118,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         reads_all,
         key_list.as_mut(),
     )?;
-    if let Some(remark) = args.choice.remark(&rule) {
+    if let Some(remark) = args.choice.select.filter.remark(&rule.scope().catalog) {
         session.ui.status(&remark);
     }
     // A dry run may select broadly, because it changes nothing.
@@ -136,21 +135,25 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
-    if counts_first(session, &args) {
+    // A person or an option decides by the number of selected records.
+    let asks = args.change_args.confirm_args.asks_somebody(session);
+    if only_shows || asks || args.limit.is_given() {
         purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
-        show(session, &args, &rule, &purge, is_complete).await?;
+        show(session, &args, &purge, is_complete).await?;
         limit = args.limit.limit_for(purge.selected.tally.total(), purge.selected.records)?;
     }
     if only_shows || limit == 0 {
-        report(session, &args, &rule, &purge)?;
+        report(session, &args, &purge)?;
         let named = purge.selected.coverage.named.clone();
         let keys = purge.selected.keys;
         let exit = purge.end_unchanged(session)?;
-        return with_named_keys(exit, &named, keys, args.choice.filters());
+        return with_named_keys(exit, &named, keys, args.choice.select.narrows());
     }
 
-    confirm(session, &args, &purge).await?;
+    let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
+    let confirm_args = &args.change_args.confirm_args;
+    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await?;
     let options = BulkOptions {
         command: "purge",
         audit_word: "purged",
@@ -168,25 +171,17 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         result?;
         return Ok(Exit::Done);
     }
-    print_outcome(session, &args, &rule, &purge, result).await?;
-    let exit = exit_after_changes(&purge);
+    print_outcome(session, &args, &purge, result).await?;
+    let outcomes = &purge.outcomes;
+    // Records remain that the same command would not remove either.
+    let is_partial = !outcomes.partly.is_empty() || outcomes.too_large + outcomes.unrecognised > 0;
+    let exit = if is_partial { Exit::Partial } else { exit::judged(false, &purge.covered()) };
     with_named_keys(
         exit,
         &purge.selected.coverage.named,
         purge.selected.keys,
-        args.choice.filters(),
+        args.choice.select.narrows(),
     )
-}
-
-/// The exit code of a purge that finished without an error. It is partial if records remain that
-/// the same command would not remove either, or if it is unknown whether all records were found.
-fn exit_after_changes(purge: &BulkRun<'_, PurgeRule>) -> Exit {
-    let outcomes = &purge.outcomes;
-    let left = outcomes.too_large + outcomes.unrecognised;
-    if !outcomes.partly.is_empty() || left > 0 {
-        return Exit::Partial;
-    }
-    exit::judged(false, &purge.covered())
 }
 
 /// The exit code with the keys that were named one by one: partial if one was not found, is
@@ -197,10 +192,9 @@ fn exit_after_changes(purge: &BulkRun<'_, PurgeRule>) -> Exit {
 /// Usage: each of the named keys is ambiguous.
 fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) -> Result<Exit> {
     if named.ambiguous > 0 && named.ambiguous == keys {
-        let each = if keys == 1 { "the key names" } else { "each key names" };
-        return Err(CommandError::usage(format!(
-            "{each} more than one record; nothing was changed"
-        ))
+        return Err(CommandError::usage(
+            "every key names more than one record; nothing was changed",
+        )
         .hint(name::HINT)
         .into());
     }
@@ -208,14 +202,6 @@ fn with_named_keys(exit: Exit, named: &NamedKeys, keys: u64, is_filtered: bool) 
         return Ok(Exit::Partial);
     }
     Ok(exit)
-}
-
-/// True if a person or an option decides by the number of selected records, so that they are
-/// counted before any of them is removed.
-fn counts_first(session: &Session, args: &Args) -> bool {
-    args.change_args.confirm_args.dry_run
-        || args.change_args.confirm_args.asks_somebody(session)
-        || args.limit.is_given()
 }
 
 /// Warns of what the Redis keys of the selected locks hold beside the locks.
@@ -236,12 +222,11 @@ fn warn_of_lost_data(session: &mut Session, catalog: &Catalog, names: &BTreeSet<
 async fn show(
     session: &mut Session,
     args: &Args,
-    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     is_complete: bool,
 ) -> Result<()> {
     let selected = &purge.selected;
-    let catalog = &rule.scope().catalog;
+    let catalog = &purge.rule.scope().catalog;
     if let Some(forbidden) = &selected.forbidden {
         session.ui.warning(forbidden);
     }
@@ -262,13 +247,9 @@ async fn show(
         // Without a count before, this is shown after the removal, which may have left records.
         let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
         if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
-            session.ui.status(if done < selected.tally.total() {
-                "The next request with each removed key executes the operation."
-            } else {
-                "The next request with each of these keys executes the operation."
-            });
+            session.ui.status("The next request with each removed key executes the operation.");
         }
-        if rule.removes_locks() {
+        if purge.rule.removes_locks() {
             session.ui.status("If a worker is still running, the operation executes twice.");
             warn_of_lost_data(session, catalog, selected.tally.schemas());
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
@@ -277,31 +258,17 @@ async fn show(
             );
         }
     }
-    print_too_large(session, selected.too_large);
-    let first = selected.first_unrecognised.as_ref();
-    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
+    selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
 
-async fn confirm(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
-    let records = match purge.selected.tally.total() {
-        1 => "this record".to_owned(),
-        total => format!("these {total} records"),
-    };
-    let question = format!("Purge {records}?");
-    let confirm_args = &args.change_args.confirm_args;
-    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await
-}
-
-fn report(
-    session: &mut Session,
-    args: &Args,
-    rule: &PurgeRule,
-    purge: &BulkRun<'_, PurgeRule>,
-) -> Result<()> {
-    let covered =
-        coverage::fields(&purge.selected.coverage, &rule.scope().catalog, purge.selected.keys);
+fn report(session: &mut Session, args: &Args, purge: &BulkRun<'_, PurgeRule>) -> Result<()> {
+    let covered = coverage::fields(
+        &purge.selected.coverage,
+        &purge.rule.scope().catalog,
+        purge.selected.keys,
+    );
     write_report(
         session,
         args.output,
@@ -316,7 +283,6 @@ fn report(
 async fn print_outcome(
     session: &mut Session,
     args: &Args,
-    rule: &PurgeRule,
     purge: &BulkRun<'_, PurgeRule>,
     result: Result<()>,
 ) -> Result<()> {
@@ -326,22 +292,25 @@ async fn print_outcome(
     // whether there are records.
     let mut shown = Ok(());
     if !purge.is_counted && (result.is_ok() || purge.selected.keys > 0) {
-        shown = show(session, args, rule, purge, is_whole).await;
+        shown = show(session, args, purge, is_whole).await;
     }
     // An error of stdout waits until the end, so that the outcome still reaches stderr.
     if shown.is_ok() {
-        shown = report(session, args, rule, purge);
+        shown = report(session, args, purge);
     }
     let total = purge.selected.tally.total();
     let mut so_far = format!("{} purged", words::counted(outcomes.done, "record"));
     if purge.is_counted || is_whole {
         so_far = format!("{} of {} purged", outcomes.done, words::counted(total, "record"));
     }
-    if let Some(file) = &outcomes.backup {
-        so_far = format!("{so_far}; backup: {file}");
-    }
+    so_far += &in_backup(outcomes.backup.as_deref());
     print_read_back(session, outcomes.read_back);
-    print_partly(session, outcomes);
+    for name in &outcomes.partly {
+        session.ui.warning(&format!(
+            "{name} was removed only in part, because the cluster keeps its Redis keys in several \
+            slots; inspect the key"
+        ));
+    }
     require_finished(
         result,
         outcomes.ended,
@@ -351,35 +320,11 @@ async fn print_outcome(
     if total > 0 {
         session.ui.status(&so_far);
     }
-    let example = coverage::example(outcomes.first_unrecognised.as_ref());
-    let unrecognised = format!("with a value that matches no format of the schema{example}");
-    for (count, verb, why) in [
-        (
-            outcomes.changed_meanwhile + outcomes.renewed,
-            "Left unchanged",
-            "modified since the scan, or no longer selected",
-        ),
-        (outcomes.unrecognised, "Left unchanged", unrecognised.as_str()),
-        (
-            outcomes.too_large,
-            "Left unchanged",
-            "with a value larger than 16 MiB, which was not read completely",
-        ),
-        (outcomes.gone, "Already gone", "expired or removed by another client"),
-    ] {
-        if count > 0 {
-            session.ui.status(&format!("{verb}: {} {why}", words::counted(count, "record")));
-        }
-    }
+    let changed = outcomes.changed_meanwhile + outcomes.renewed;
+    let more = [
+        (changed, "modified since the scan, or no longer selected"),
+        (outcomes.gone, "that expired, or that another client removed"),
+    ];
+    print_left(session, "record", outcomes, &more);
     shown
-}
-
-/// Names the records of which only some Redis keys were removed.
-fn print_partly(session: &mut Session, outcomes: &OutcomeCounts) {
-    for name in &outcomes.partly {
-        session.ui.warning(&format!(
-            "{name} was removed only in part, because the cluster keeps its Redis keys in several \
-            slots; inspect the key"
-        ));
-    }
 }

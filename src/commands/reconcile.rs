@@ -30,24 +30,22 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 use tokio::time::Instant;
 
-use self::find::{Extensions, Found, KeyKind, LockSearch, LocksOfKeys};
-use self::lock::{Fate, Hold, ReconciledLock};
+use self::find::{Extensions, Found, LockSearch};
+use self::lock::{Fate, ReconciledLock};
 use self::lock_report::Counts;
-use self::reconciliation::{Changes, Reconciliation, Rehearsals, RunOptions};
+use self::reconciliation::{Changes, Reconciliation};
 use crate::args::{
     ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
-use crate::ask_program::AskProgram;
 use crate::change::bulk::check_narrow;
-use crate::change::{Journal, write_report};
+use crate::change::{Journal, in_backup, write_report};
 use crate::domain::change::outcome_counts::Ended;
-use crate::domain::reconcile::{ProviderAnswer, ProviderRow};
+use crate::domain::reconcile::ProviderRow;
 use crate::domain::record::{GivenKey, age};
 use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::owner_check::OwnerCheck;
-use crate::render::invocation::option_words;
 use crate::render::words;
 use crate::scan::show_coverage;
 use crate::session::Session;
@@ -196,8 +194,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut owners = args.owner_alive.clone().map(OwnerCheck::new);
     let found = search.find(session, &mut reader, &mut chosen, owners.as_mut(), &interrupt);
     let mut found = found.await?;
-    let same_command = same_command(session, &args);
-    lock_report::print_left_out(session, &found, &same_command);
+    lock_report::print_left_out(session, &found);
     show_coverage(session, &found.coverage, &catalog);
     let locks = std::mem::take(&mut found.locks);
     if locks.is_empty() {
@@ -207,7 +204,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         ));
         let report = lock_report::json(&[], &found, Ended::NothingTried, None, 0);
         write_report(session, args.output, &report)?;
-        return exit_of(&[], found, &catalog, None);
+        return exit_of(&[], found, &catalog, &Counts::default());
     }
 
     let changes = match writer {
@@ -221,26 +218,15 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
         None => None,
     };
-    let options = RunOptions {
-        hold: args.hold,
-        confirm_after: args.confirm_after,
-        jobs: usize::from(args.jobs),
-        program: args.ask.clone().map(|command| AskProgram {
-            option: "--ask",
-            command,
-            patience: args.ask_timeout,
-        }),
-        is_from_file: matches!(chosen, ChosenLocks::Provided(_)),
-    };
     let mut reconciliation = Reconciliation {
         session,
         confirm_args,
-        options,
+        args: &args,
         locks,
         reader,
         changes,
         interrupt,
-        rehearsals: Rehearsals::NotStarted,
+        rehearsals: None,
         held_at: Instant::now(),
         next_check: Instant::now(),
         is_asking: false,
@@ -252,17 +238,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         unreachable: 0,
         not_reached: None,
     };
-    let decided = reconciliation.decide(&args, &server).await;
-    reconciliation.finish(&args, found, &catalog, decided).await
-}
-
-/// The command line of this run, for another machine or user.
-fn same_command(session: &mut Session, args: &Args) -> String {
-    let mut schemas = Vec::new();
-    for schema in &args.schemas.schema {
-        schemas.extend(option_words("--schema", schema));
-    }
-    session.ui.invocation().again(&schemas)
+    let decided = reconciliation.decide(&server).await;
+    reconciliation.finish(found, &catalog, decided).await
 }
 
 /// The schemas whose locks are reconciled.
@@ -298,7 +275,7 @@ enum ChosenLocks {
     /// Those of these keys.
     Named(KeyList),
     /// Those of a provider's file, with what it says about each.
-    Provided(Vec<(ProviderRow, ProviderAnswer)>),
+    Provided(Vec<ProviderRow>),
 }
 
 impl ChosenLocks {
@@ -335,48 +312,33 @@ impl LockSearch<'_> {
         owners: Option<&mut OwnerCheck>,
         interrupt: &Interrupt,
     ) -> Result<Found> {
-        let keys = match chosen {
-            ChosenLocks::All => {
-                let mut found = self.scan(session, reader.clone(), interrupt).await?;
-                if let Some(owners) = owners {
-                    found.ask_owners(owners, interrupt).await?;
+        let finding = async {
+            let mut found = match chosen {
+                ChosenLocks::All => self.scan(session, reader.clone(), interrupt).await?,
+                ChosenLocks::Named(keys) => {
+                    self.look_up(reader, &keys.all(find::MOST)?, false).await?
                 }
-                return Ok(found);
+                ChosenLocks::Provided(rows) => {
+                    let keys = rows.iter().map(|row| GivenKey::word(row.key.as_bytes()));
+                    self.look_up(reader, &keys.collect::<Vec<_>>(), true).await?
+                }
+            };
+            if let Some(owners) = owners {
+                found.ask_owners(owners).await?;
             }
-            ChosenLocks::Named(keys) => keys.all(find::MOST)?,
-            ChosenLocks::Provided(rows) => {
-                rows.iter().map(|(row, _)| GivenKey::word(row.key.as_bytes())).collect()
+            if let ChosenLocks::Provided(rows) = chosen {
+                for lock in &mut found.locks {
+                    let row = found.named_by.get(&lock.record.seen.keys[0].redis_key);
+                    lock.answer = row.map(|row| rows[*row].answer.clone());
+                }
             }
+            Ok(found)
         };
-        let kind = match chosen {
-            ChosenLocks::Provided(_) => KeyKind::Idempotency,
-            _ => KeyKind::Any,
-        };
-        let looked_up = interrupt.unless_raised(self.look_up(reader, &keys, kind)).await;
-        let Some(looked_up) = looked_up else {
-            return Err(CommandError::interrupted("interrupted").changed_nothing().into());
-        };
-        let LocksOfKeys { mut found, named_by } = looked_up?;
-        if let Some(owners) = owners {
-            found.ask_owners(owners, interrupt).await?;
+        match interrupt.unless_raised(finding).await {
+            Some(found) => found,
+            None => Err(CommandError::interrupted("interrupted").changed_nothing().into()),
         }
-        if let ChosenLocks::Provided(rows) = chosen {
-            for lock in &mut found.locks {
-                let row = named_by.get(&lock.record.seen.keys[0].redis_key);
-                lock.answer = row.map(|row| rows[*row].1.clone());
-            }
-        }
-        Ok(found)
     }
-}
-
-/// How far a run came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decided {
-    /// A dry run, or nothing to do.
-    NothingToDo,
-    /// The operator confirmed, and the locks were tried.
-    Tried,
 }
 
 impl Reconciliation<'_> {
@@ -384,9 +346,9 @@ impl Reconciliation<'_> {
     ///
     /// # Errors
     /// Not confirmed, interrupted, or the table cannot be written.
-    async fn decide(&mut self, args: &Args, server: &str) -> Result<Decided> {
+    async fn decide(&mut self, server: &str) -> Result<Ended> {
         // First of all, because a lock may be about to end.
-        let hold = self.options.hold;
+        let hold = self.args.hold;
         if let Err(error) = self.hold(hold).await {
             self.trouble.get_or_insert(error);
         }
@@ -405,7 +367,7 @@ impl Reconciliation<'_> {
         let to_do = counts.to_complete + counts.to_release;
         let ui = &mut self.session.ui;
         let mut is_shown = false;
-        if args.output == Output::Text {
+        if self.args.output == Output::Text {
             ui.page(lock_report::table(&self.locks, ui.view()))?;
             ui.flush()?;
             is_shown = ui.out_is_terminal();
@@ -421,13 +383,19 @@ impl Reconciliation<'_> {
         lock_report::print_untested(self.session, &self.locks);
         self.session.ui.status(&format!("Planned: {}", counts.planned(self.left_out)));
         if self.changes.is_none() || to_do == 0 {
-            return Ok(Decided::NothingToDo);
+            return Ok(Ended::NothingTried);
         }
         let before = self.plans();
         self.hold(hold / 4 * 3).await?;
         self.tell_void_plans(&before);
         self.ended()?;
-        self.confirm(&question(&Counts::of(&self.locks)), server).await?;
+        let counts = Counts::of(&self.locks);
+        let question = format!(
+            "Complete {}, and release {}, each if a second answer confirms it?",
+            words::counted(counts.to_complete as u64, "lock"),
+            words::counted(counts.to_release as u64, "lock")
+        );
+        self.confirm(&question, server).await?;
         let confirmed_at = Instant::now();
         // Another server may have become the master while the operator thought.
         self.reconnect().await;
@@ -437,16 +405,15 @@ impl Reconciliation<'_> {
             self.ask_again(confirmed_at).await;
         }
         self.ended()?;
-        Ok(Decided::Tried)
+        Ok(Ended::Finished)
     }
 
     /// Gives the locks that were not changed their deadlines back, and reports.
     async fn finish(
         mut self,
-        args: &Args,
         found: Found,
         catalog: &Catalog,
-        decided: Result<Decided>,
+        decided: Result<Ended>,
     ) -> Result<Exit> {
         let is_interrupted =
             decided.as_ref().is_err_and(|error| exit::of(error) == Exit::Interrupted);
@@ -489,14 +456,13 @@ impl Reconciliation<'_> {
         }
         let counts = Counts::of(&self.locks);
         let ended = match &decided {
-            Ok(Decided::NothingToDo) => Ended::NothingTried,
-            Ok(Decided::Tried) => Ended::Finished,
+            Ok(ended) => *ended,
             Err(_) if is_interrupted => Ended::Interrupted,
             Err(_) => Ended::Failed,
         };
         let shown = write_report(
             self.session,
-            args.output,
+            self.args.output,
             &lock_report::json(
                 &self.locks,
                 &found,
@@ -505,11 +471,8 @@ impl Reconciliation<'_> {
                 self.session.now_ms(),
             ),
         );
-        let mut so_far = counts.words(found.left_out.len());
-        if let Some(file) = &backup {
-            so_far += &format!("; backup: {file}");
-        }
-        if !args.change_args.confirm_args.dry_run {
+        let so_far = counts.words(found.left_out.len()) + &in_backup(backup.as_deref());
+        if !self.confirm_args.dry_run {
             lock_report::print_locks(self.session, &self.locks);
             self.session.ui.status(&format!("Reconciled: {so_far}"));
         }
@@ -521,7 +484,7 @@ impl Reconciliation<'_> {
             self.session.ui.warning(&format!("a change was {behind}"));
         }
         if let Err(error) = decided {
-            return Err(self.stopped(&error, &counts, &so_far).into());
+            return Err(stopped(&error, &counts, &so_far).into());
         }
         shown?;
         if counts.unknown == 0
@@ -529,59 +492,28 @@ impl Reconciliation<'_> {
         {
             return Err(error.into());
         }
-        exit_of(&self.locks, found, catalog, Some(&counts))
-    }
-
-    /// The error that ended the run, with what is known of the locks.
-    fn stopped(&self, error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
-        let mut stop = exit::between(error, counts.done() > 0, so_far);
-        // Some locks may have been extended.
-        stop.changed_nothing = false;
-        if counts.unknown > 0 {
-            stop.exit = Exit::OutcomeUnknown;
-        } else if exit::of(error) == Exit::Interrupted {
-            stop.exit = Exit::Interrupted;
-        }
-        if exit::of(error) == Exit::Unreachable {
-            // The server was named, because its locks were found.
-            stop.hint = None;
-        }
-        let now_ms = self.session.now_ms();
-        let is_held = self.locks.iter().any(|lock| {
-            let may_hold = matches!(lock.hold, Hold::Extended { .. } | Hold::Unknown { .. });
-            let is_done = matches!(lock.fate, Fate::Completed(_) | Fate::Released(_));
-            may_hold && !is_done && !lock.has_ended(now_ms)
-        });
-        if is_held {
-            let held =
-                "run the same command again to continue; some locks stay extended, as listed above";
-            stop.hint = match stop.hint.filter(|hint| hint != exit::GOES_ON) {
-                Some(hint) => Some(format!("{hint}; then {held}")),
-                None => Some(held.to_owned()),
-            };
-        } else if stop.hint.is_none() {
-            stop.hint = Some(exit::GOES_ON.to_owned());
-        }
-        stop
+        exit_of(&self.locks, found, catalog, &counts)
     }
 }
 
-fn question(counts: &Counts) -> String {
-    match (counts.to_complete, counts.to_release) {
-        (complete, 0) => format!("Complete {}?", locks(complete)),
-        (0, release) => {
-            format!("Release {}, each if a second answer confirms it?", locks(release))
-        }
-        (complete, release) => format!(
-            "Complete {}, and release {}, each if a second answer confirms it?",
-            locks(complete),
-            locks(release)
-        ),
+/// The error that ended the run, with what is known of the locks.
+fn stopped(error: &anyhow::Error, counts: &Counts, so_far: &str) -> CommandError {
+    let mut stop = exit::between(error, counts.done() > 0, so_far);
+    // Some locks may have been extended.
+    stop.changed_nothing = false;
+    if counts.unknown > 0 {
+        stop.exit = Exit::OutcomeUnknown;
+    } else if exit::of(error) == Exit::Interrupted {
+        stop.exit = Exit::Interrupted;
     }
-}
-
-fn locks(count: usize) -> String {
-    if count == 1 { "1 lock".to_owned() } else { format!("{count} locks") }
+    stop.hint = Some(match stop.hint {
+        // The server was named, because its locks were found.
+        Some(hint) if hint != exit::GOES_ON && exit::of(error) != Exit::Unreachable => {
+            format!("{hint}; then {}", exit::GOES_ON)
+        }
+        _ => exit::GOES_ON.to_owned(),
+    });
+    stop
 }
 
 /// Done if every lock is completed or released, and nothing was left out.
@@ -589,24 +521,21 @@ fn exit_of(
     locks: &[ReconciledLock],
     found: Found,
     catalog: &Catalog,
-    counts: Option<&Counts>,
+    counts: &Counts,
 ) -> Result<Exit> {
-    if counts.is_some_and(|counts| counts.unknown > 0) {
+    if counts.unknown > 0 {
         return Ok(Exit::OutcomeUnknown);
     }
     if let Some(error) = found.unreachable {
         return Err(error.into());
     }
-    for lock in locks {
-        let is_fine = matches!(
+    let is_fine = |lock: &ReconciledLock| {
+        matches!(
             lock.fate,
             Fate::Completed(_) | Fate::Released(_) | Fate::ToComplete(_) | Fate::ToRelease
-        );
-        if !is_fine {
-            return Ok(Exit::Partial);
-        }
-    }
-    if !found.left_out.is_empty() {
+        )
+    };
+    if !locks.iter().all(is_fine) || !found.left_out.is_empty() {
         return Ok(Exit::Partial);
     }
     let scanned = found.is_scan.then_some(catalog);

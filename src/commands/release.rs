@@ -5,8 +5,8 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, check_ttls, described_step, find_record, owner_of_lock, removal_hint, show_record,
-    time_for, undescribed,
+    ManualStep, because_of_owner, check_ttls, described_step, find_record, owner_of_lock,
+    removal_hint, show_record, time_for, undescribed,
 };
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
@@ -14,7 +14,6 @@ use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{StepInputs, fencing};
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -43,15 +42,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
     let step = described_step(&record, "release", Some(step))?;
     check_ttls(&schema, step)?;
-    if step.sends_fingerprint() && record.has_binary_fingerprint() {
-        let message = format!(
-            "the fingerprint of {} is not text, so that idemctl cannot send it to the release step",
-            escape::key(&record.key)
-        );
-        return Err(CommandError::usage(message).hint(removal_hint(&record)).into());
-    }
-    let needs_time = schema.sends_time(step);
-    let now_ms = time_for(&schema, record.seen.server_ms, needs_time)?;
+    let now_ms = time_for(&schema, record.seen.server_ms, schema.sends_time(step))?;
     let owner = owner_of_lock(
         session,
         &record,
@@ -59,78 +50,49 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         args.owner.as_deref(),
         args.step.change_args.confirm_args.dry_run,
     )?;
-    let report = StepReport {
-        name: "release",
-        record: &record,
-        predicted: Some(manual_step::predict_release(&record, step, &owner)),
-        owner: if owner.is_empty() { None } else { Some(&owner[..]) },
-        rehearsed_next: None,
-    };
-    if args.step.output == Output::Text {
-        explain(session, &report);
-    }
     // A release stores no response, but the request has a place for one.
     let response = Response::default();
-    let question = if report.predicted == Some(Meaning::Released) {
-        "Release this lock?"
-    } else {
-        "The service will refuse to release it. Send it anyway?"
+    let inputs = StepInputs {
+        now_ms,
+        fingerprint: record.fingerprint().unwrap_or_default(),
+        ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    let step = ManualStep {
-        step,
-        report,
-        audit_word: "released",
-        inputs: StepInputs {
-            now_ms,
-            fingerprint: record.fingerprint().unwrap_or_default(),
-            ..StepInputs::new(&schema, &record.key, &owner, &response)
-        },
-        needs_time,
-        needs_step_lock: false,
-        key_index: schema.lock_key_index(),
-        question,
-        shows_owner: false,
-        is_verified: true,
-    };
-    step.run(session, &args.step, manual_step::was_released).await
+    let mut manual = ManualStep::new("release", &record, step, inputs);
+    manual.report.predicted = Some(manual_step::predict_release(&record, step, &owner));
+    if args.step.output == Output::Text {
+        explain(session, &manual);
+    }
+    manual.run(session, &args.step, manual_step::was_released).await
 }
 
 fn refused(record: &Record, why: &NotExecutable) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    match why {
+    let stop = match why {
         NotExecutable::Absent => {
-            CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"))
-        }
-        NotExecutable::NoSuchStep => {
-            CommandError::usage(format!("{name}: {why}")).hint(removal_hint(record))
+            return CommandError::new(Exit::No, format!("{key}: there is no lock under {name}"));
         }
         NotExecutable::Released => {
-            CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"))
+            return CommandError::new(Exit::No, format!("{key}: {why} already; nothing was done"));
+        }
+        NotExecutable::Undescribed(step) => return undescribed(record, step),
+        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
+            return CommandError::usage(format!("{key}: {why}"));
         }
         NotExecutable::Completed | NotExecutable::Failed => {
-            CommandError::usage(format!("{key}: {why}; a stored result cannot be released"))
-                .hint(removal_hint(record))
+            format!("{key}: {why}; a stored result cannot be released")
         }
-        NotExecutable::Unreadable(_) => {
-            CommandError::usage(format!("{key}: {why}")).hint(removal_hint(record))
-        }
-        NotExecutable::Undescribed(step) => undescribed(record, step),
-        NotExecutable::WrongType(_) | NotExecutable::NoLock(_) => {
-            CommandError::usage(format!("{key}: {why}"))
-        }
-    }
+        NotExecutable::NoSuchStep | NotExecutable::Unreadable(_) => format!("{key}: {why}"),
+    };
+    CommandError::usage(stop).hint(removal_hint(record))
 }
 
-fn explain(session: &mut Session, report: &StepReport<'_>) {
+fn explain(session: &mut Session, manual: &ManualStep<'_>) {
+    let ManualStep { report, inputs, .. } = manual;
     let record = report.record;
     let redis_key = escape::text(&record.seen.keys[record.schema.lock_key_index()].redis_key);
     if report.predicted != Some(Meaning::Released) {
-        let owner = match record.owner() {
-            Some(b"") => ", because the owner in the lock is empty".to_owned(),
-            Some(owner) => format!(", because the lock belongs to {}", escape::text(owner)),
-            None => String::new(),
-        };
+        let owner = because_of_owner(record, inputs.owner);
         session.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
     } else if record.state.is_result() {
         session.ui.status(&format!(

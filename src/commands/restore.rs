@@ -9,8 +9,7 @@ use clap::Args as ClapArgs;
 use crate::args::{ConfirmArgs, Output, ReturnArgs, SchemaFolderArgs};
 use crate::change::AuditLog;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, nothing_meant, only_of,
-    say_ambiguous, say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, check_only, finish, only_of,
 };
 use crate::domain::detect::SchemaSet as _;
 use crate::exit::Exit;
@@ -51,14 +50,10 @@ pub struct Args {
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let args = Args { file: found(session, args.file), ..args };
     let only = only_of(&args.file, &args.returns)?;
-    let mut is_partial = say_ambiguous(session, &only)?;
+    let why = format!("{} holds no such key", args.file.display());
+    let is_partial = check_only(session, &only, &why)?;
     let of = KeysToRestore { args: &args.returns, only: &only, but: HashSet::new() };
     let mut source = CheckedBackup::open(session, &args.file, &of, None)?;
-    if only.is_all_unknown() {
-        let why = format!("{} holds none of these keys", source.file);
-        return Err(nothing_meant(&only, why).into());
-    }
-    is_partial |= say_unknown(session, &only, &format!("{} holds no such key", source.file));
     let mut rows = RestoredRows::new(args.output, args.confirm_args.dry_run);
     // A backup is restored even if the schemas cannot be read.
     if let Ok(schemas) = session.all_schemas(&SchemaFolderArgs::default()) {

@@ -117,12 +117,7 @@ async fn run_command(url: &str, program: &OsString, words: &[OsString]) -> Resul
         .map_err(|error| {
             CommandError::usage(format!("cannot run {}: {error}", program.display()))
         })?;
-    let mut pid = None;
-    if let Some(id) = child.id()
-        && let Ok(id) = i32::try_from(id)
-    {
-        pid = Pid::from_raw(id);
-    }
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     loop {
         let passed_on = tokio::select! {
             status = child.wait() => {

@@ -11,14 +11,11 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{
-    print_read_back, print_too_large, print_unrecognised, require_finished, write_report,
-};
-use crate::domain::change::outcome_counts::OutcomeCounts;
+use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
-use crate::render::coverage;
+use crate::render::{coverage, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 
@@ -121,15 +118,19 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         session.ui.warning(forbidden);
     }
     sweep.outcomes.left_to_expire = sweep.selected.left_to_expire;
-    show(session, &args, &orphans, &sweep).await?;
+    show(session, &args, &sweep).await?;
     let count = sweep.selected.tally.total() - sweep.outcomes.left_to_expire;
     if only_shows || count == 0 {
-        report(session, &args, &orphans, &sweep)?;
+        report(session, &args, &sweep)?;
         return sweep.end_unchanged(session);
     }
 
     let confirm_args = &args.change_args.confirm_args;
-    let question = question(&args, count);
+    let locks = words::counted(count, "lock");
+    let question = match args.action {
+        ActionArg::Unlock => format!("Remove {locks}?"),
+        ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
+    };
     confirm_args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
@@ -142,18 +143,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         limit: u64::MAX,
     };
     let result = sweep.change(session, &args.change_args, options).await;
-    print_outcome(session, &args, &orphans, &sweep, result)
+    print_outcome(session, &args, &sweep, result)
 }
 
 /// Shows the locks that were found, and what will happen to them.
-async fn show(
-    session: &mut Session,
-    args: &Args,
-    orphans: &Orphans,
-    sweep: &BulkRun<'_, Orphans>,
-) -> Result<()> {
+async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let selected = &sweep.selected;
-    let catalog = &orphans.scope().catalog;
+    let catalog = &sweep.rule.scope().catalog;
     let total = selected.tally.total();
     let left = sweep.outcomes.left_to_expire;
     // A node that was not read may have such locks, so only a complete scan reports that none
@@ -180,31 +176,24 @@ async fn show(
         // deciding.
         let is_preview = args.change_args.confirm_args.dry_run
             || args.change_args.confirm_args.asks_somebody(session);
-        if is_preview
-            && selected.tally.leaves_keys_out()
-            && let Some(words) = args.sought.as_list_options()
-        {
-            let line = session.ui.invocation().list_line(words);
-            session.ui.hint(&format!("`{line}` lists all of these locks"));
+        if is_preview && selected.tally.leaves_keys_out() {
+            session.ui.hint(
+                "`idemctl list`, with --finding or --older-than and the same filters, lists all of \
+                these locks",
+            );
         }
     }
     if left > 0 {
-        let locks = if left == 1 {
-            "lock expires by itself and is"
-        } else {
-            "locks expire by themselves and are"
-        };
         let hint = if selected.left_with_owner > 0 {
-            " To remove such locks if their owner is dead, pass --owner-alive."
+            "to remove such locks if their owner is dead, pass --owner-alive"
         } else {
-            " No owner is stored, so --owner-alive cannot be asked."
+            "no owner is stored, so --owner-alive cannot be asked"
         };
-        session.ui.status(&format!("{left} {locks} left unchanged.{hint}"));
+        session.ui.status(&format!("Left to expire: {}; {hint}.", words::counted(left, "lock")));
     }
     if args.owner_alive.is_some() && selected.without_owner > 0 {
-        let count = selected.without_owner;
-        let locks = if count == 1 { "1 lock stores" } else { &format!("{count} locks store") };
-        session.ui.warning(&format!("{locks} no owner, so --owner-alive is not asked"));
+        let locks = words::counted(selected.without_owner, "lock");
+        session.ui.warning(&format!("--owner-alive is not asked about {locks} without an owner"));
     }
     if total > left {
         session.ui.status(match args.action {
@@ -223,40 +212,24 @@ async fn show(
         });
     }
     if total > left && args.action == ActionArg::Unlock && selected.beside_unreadable > 0 {
-        let count = selected.beside_unreadable;
-        let locks = if count == 1 { "1 lock exists" } else { &format!("{count} locks exist") };
+        let locks = words::counted(selected.beside_unreadable, "lock");
         session.ui.status(&format!(
-            "{locks} beside a value that cannot be read. That value stays, and the next request may \
+            "Beside {locks} there is a value that cannot be read. It stays, and the next request may \
             fail because of it."
         ));
     }
-    print_too_large(session, selected.too_large);
-    let first = selected.first_unrecognised.as_ref();
-    print_unrecognised(session, selected.unrecognised, first, selected.unjudged);
+    selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);
     Ok(())
 }
 
-fn question(args: &Args, total: u64) -> String {
-    let locks = if total == 1 { "this lock".to_owned() } else { format!("these {total} locks") };
-    match args.action {
-        ActionArg::Unlock => format!("Remove {locks}?"),
-        ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
-    }
-}
-
-fn report(
-    session: &mut Session,
-    args: &Args,
-    orphans: &Orphans,
-    sweep: &BulkRun<'_, Orphans>,
-) -> Result<()> {
+fn report(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) -> Result<()> {
     let selected = &sweep.selected;
-    let covered = coverage::fields(&selected.coverage, &orphans.scope().catalog, selected.keys);
+    let covered = coverage::fields(&selected.coverage, &sweep.rule.scope().catalog, selected.keys);
     write_report(
         session,
         args.output,
-        &sweep_report(&selected.tally, &orphans.codes(), covered, &sweep.outcomes),
+        &sweep_report(&selected.tally, &sweep.rule.codes(), covered, &sweep.outcomes),
     )
 }
 
@@ -267,64 +240,41 @@ fn report(
 fn print_outcome(
     session: &mut Session,
     args: &Args,
-    orphans: &Orphans,
     sweep: &BulkRun<'_, Orphans>,
     result: Result<()>,
 ) -> Result<Exit> {
-    let shown = report(session, args, orphans, sweep);
+    let shown = report(session, args, sweep);
     let outcomes = &sweep.outcomes;
-    let backup = match &outcomes.backup {
-        Some(file) => format!("; backup: {file}"),
-        None => String::new(),
-    };
+    let backup = in_backup(outcomes.backup.as_deref());
     let total = sweep.selected.tally.total();
-    let locks = if total == 1 { "lock" } else { "locks" };
-    let so_far = format!("{} of {total} {locks} done{backup}", outcomes.done);
+    let so_far = format!("{} of {} done{backup}", outcomes.done, words::counted(total, "lock"));
     print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
     session.ui.status(&format!("Swept: {so_far}"));
-    let example = coverage::example(outcomes.first_unrecognised.as_ref());
-    let unrecognised = format!("with a value that matches no format of the schema{example}");
-    for (count, why) in [
-        (
-            outcomes.changed_meanwhile + outcomes.gone,
-            "modified or removed since the first check, or no longer selected",
-        ),
+    let because = match &outcomes.owner_unknown_because {
+        Some(why) => format!(" ({why})"),
+        None => String::new(),
+    };
+    let undecided = format!("for which --owner-alive gave no result{because}");
+    let changed = outcomes.changed_meanwhile + outcomes.gone;
+    let more = [
+        (changed, "modified or removed since the first check, or no longer selected"),
         (outcomes.renewed, "renewed or re-acquired since the first check"),
-        (outcomes.unrecognised, unrecognised.as_str()),
-        (outcomes.too_large, "with a value larger than 16 MiB, which was not read completely"),
         (outcomes.skipped_alive, "whose owner is alive"),
         (outcomes.left_to_expire, "that will expire"),
-    ] {
-        if count > 0 {
-            let locks = if count == 1 { "lock" } else { "locks" };
-            session.ui.status(&format!("Left unchanged: {count} {locks} {why}"));
-        }
-    }
+        (outcomes.owner_unknown, undecided.as_str()),
+    ];
+    print_left(session, "lock", outcomes, &more);
     shown?;
     if outcomes.owner_unknown > 0 {
-        print_undecided(session, outcomes);
+        session.ui.hint(
+            "fix the command, and sweep again; it must exit with status 0 for a living owner and 1 \
+            for a dead one",
+        );
     }
     // Locks that the operator wanted to remove may be among these.
     if outcomes.owner_unknown > 0 || outcomes.too_large > 0 || outcomes.unrecognised > 0 {
         return Ok(Exit::Partial);
     }
     Ok(exit::judged(false, &sweep.covered()))
-}
-
-/// Prints for how many locks --owner-alive gave no result, with an example.
-fn print_undecided(session: &mut Session, outcomes: &OutcomeCounts) {
-    let count = outcomes.owner_unknown;
-    let locks = if count == 1 { "lock" } else { "locks" };
-    let because = match &outcomes.owner_unknown_because {
-        Some(why) => format!(" ({why})"),
-        None => String::new(),
-    };
-    session.ui.status(&format!(
-        "Left unchanged: {count} {locks} for which --owner-alive gave no result{because}"
-    ));
-    session.ui.hint(
-        "fix the command, and sweep again; it must exit with status 0 for a living owner and 1 for \
-        a dead one",
-    );
 }

@@ -4,7 +4,6 @@ mod changed_records;
 mod operation_to_undo;
 mod plan;
 mod revert;
-mod there;
 mod undone;
 
 use anyhow::Result;
@@ -15,8 +14,7 @@ use self::undone::UndoneOperation;
 use crate::args::{ChangeArgs, Output, ReturnArgs};
 use crate::change::Journal;
 use crate::change::restore::{
-    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, finish, say_ambiguous,
-    say_unknown,
+    CheckedBackup, KeysToRestore, Mode, RestoredRows, bring_back, check_only, finish,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -79,22 +77,15 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     };
     let undone =
         UndoneOperation::find(session, args.op.as_deref(), &args.returns, &here, &client.name())?;
-    let allowed = undone.may_go_to(session, &here, args.returns.elsewhere);
-    allowed.map_err(|stop| undone.lead_there(session, stop))?;
-    let has_ambiguous = say_ambiguous(session, &undone.only)?;
-    let has_unknown = say_unknown(
-        session,
-        &undone.only,
-        &format!("{} made no change to this key that can be undone", undone.name()),
-    );
-    let is_partial = has_ambiguous || has_unknown;
+    let why = format!("{} made no change to such a key that can be undone", undone.name());
+    let is_partial = check_only(session, &undone.only, &why)?;
+    undone.may_go_to(session, &here, args.returns.elsewhere)?;
     let of = KeysToRestore { args: &args.returns, only: &undone.only, but: undone.but.clone() };
     // Every backup is checked before the first change, so that a damaged one stops the whole undo.
     let mut sources = Vec::with_capacity(undone.backups.len());
     for file in &undone.backups {
         let source = CheckedBackup::open(session, file, &of, Some(&undone.operation.op))?;
-        let allowed = source.may_go_to(session, &here, args.returns.elsewhere);
-        allowed.map_err(|stop| undone.lead_there(session, stop))?;
+        source.may_go_to(session, &here, args.returns.elsewhere)?;
         sources.push(source);
     }
     let interrupt = Interrupt::listen()?;
@@ -256,13 +247,8 @@ impl Undo<'_> {
         // From here on, a signal ends the undo after the current batch, which is then in the log.
         self.reverter.interrupt.handle_terminate()?;
         let is_partial = !self.args.returns.keys.is_empty();
-        let mut journal = Journal::open_undoing(
-            session,
-            &self.args.change_args,
-            "undo",
-            &operation.op,
-            is_partial,
-        )?;
+        let mut journal = Journal::open(session, &self.args.change_args, "undo", true)?;
+        journal.audit_log().undoes(&operation.op, is_partial);
         // The preview showed the rows already, and the counts show what ended differently.
         let most = if self.args.output == Output::Text { 0 } else { u64::MAX };
         let mut rows = self.rows(false).showing(most);

@@ -20,7 +20,7 @@ use hyper::header::{ACCEPT, HOST, HeaderName, HeaderValue, USER_AGENT};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
-use url::Url;
+use url::{Position, Url};
 
 use super::gate::{GatePlace, HeaderEnd, places};
 use super::io::{ByteStream, GatedStream, SentTime};
@@ -37,19 +37,13 @@ const MAX_HEAD: usize = 16 << 10;
 /// How long a late answer is waited for, so that its effect is not counted for the next check.
 const LATE_ANSWER: Duration = Duration::from_secs(2);
 
-/// The limits and the TLS settings of a client.
-#[derive(Debug, Clone)]
-pub(crate) struct HttpOptions {
-    pub(crate) tls: Tls,
-    pub(crate) connect_timeout: Duration,
-    /// The time limit from the complete header section to the end of the answer.
-    pub(crate) request_timeout: Duration,
-}
-
 /// Sends requests.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpClient {
-    options: HttpOptions,
+    tls: Tls,
+    connect_timeout: Duration,
+    /// The time limit from the complete header section to the end of the answer.
+    request_timeout: Duration,
     /// When the probe began. All times count from here.
     started: Instant,
 }
@@ -58,13 +52,13 @@ pub(crate) struct HttpClient {
 type TimedAnswer = Result<(ProbeAnswer, Instant, Instant), String>;
 
 impl HttpClient {
-    pub(crate) fn new(options: HttpOptions) -> Self {
-        Self { options, started: Instant::now() }
+    pub(crate) fn new(tls: Tls, connect_timeout: Duration, request_timeout: Duration) -> Self {
+        Self { tls, connect_timeout, request_timeout, started: Instant::now() }
     }
 
     /// The time limit of one request.
     pub(crate) fn request_timeout(&self) -> Duration {
-        self.options.request_timeout
+        self.request_timeout
     }
 
     /// The time since the probe began, in microseconds, as in an exchange.
@@ -140,12 +134,9 @@ impl HttpClient {
     ) -> TimedAnswer {
         let url = Url::parse(&request.url).map_err(|error| error.to_string())?;
         let message = message(request, &url)?;
-        let connecting = timeout(self.options.connect_timeout, self.connect(&url));
+        let connecting = timeout(self.connect_timeout, self.connect(&url));
         let stream = connecting.await.map_err(|_| {
-            format!(
-                "no connection within {}",
-                humantime::format_duration(self.options.connect_timeout)
-            )
+            format!("no connection within {}", humantime::format_duration(self.connect_timeout))
         })??;
         let stream = GatedStream {
             stream,
@@ -206,12 +197,11 @@ impl HttpClient {
         sent: &SentTime,
         is_unread: bool,
     ) -> TimedAnswer {
-        let limit = self.options.request_timeout;
+        let limit = self.request_timeout;
         let shown_limit = humantime::format_duration(limit);
         let expired = async {
             // The other connections may need their whole time to connect.
-            let sending =
-                timeout(limit + self.options.connect_timeout, wait_until_sent(sent)).await;
+            let sending = timeout(limit + self.connect_timeout, wait_until_sent(sent)).await;
             if sending.is_err() {
                 return format!("the request could not be sent within {shown_limit}");
             }
@@ -244,8 +234,8 @@ impl HttpClient {
         if url.scheme() != "https" {
             return Ok(Box::new(stream));
         }
-        let config = self.options.tls.config().map_err(|error| error.to_string())?;
-        let name = self.options.tls.server_name(host).map_err(|error| error.to_string())?;
+        let config = self.tls.config().map_err(|error| error.to_string())?;
+        let name = self.tls.server_name(host).map_err(|error| error.to_string())?;
         let stream = TlsConnector::from(config)
             .connect(name, stream)
             .await
@@ -270,11 +260,7 @@ pub(crate) fn check(request: &ProbeRequest) -> Result<(), String> {
 }
 
 fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, String> {
-    let mut target = url.path().to_owned();
-    if let Some(query) = url.query() {
-        target.push('?');
-        target.push_str(query);
-    }
+    let target = &url[Position::BeforePath..Position::AfterQuery];
     let body = WholeBody(Some(Bytes::from(request.body.clone())));
     let mut message = Request::builder()
         .method(request.method.as_str())
@@ -291,12 +277,8 @@ fn message(request: &ProbeRequest, url: &Url) -> Result<Request<WholeBody>, Stri
         headers.append(name, value);
     }
     if !headers.contains_key(HOST) {
-        let host = url.host_str().unwrap_or_default();
-        let host = match url.port() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        let value = HeaderValue::from_str(&host).map_err(|error| error.to_string())?;
+        let host = &url[Position::BeforeHost..Position::AfterPort];
+        let value = HeaderValue::from_str(host).map_err(|error| error.to_string())?;
         headers.insert(HOST, value);
     }
     // Some services refuse requests without these.

@@ -5,4 +5,4 @@ mod gate;
 mod http_client;
 mod io;
 
-pub(crate) use self::http_client::{HttpClient, HttpOptions, check};
+pub(crate) use self::http_client::{HttpClient, check};

@@ -128,12 +128,11 @@ impl DuplicatesReport<'_> {
         format!("No groups{so_far}: {compared}.")
     }
 
-    /// `7 records have values at /order/id`.
+    /// `7 records with values at /order/id`.
     fn compared(&self) -> String {
         let records = words::counted(self.counts.compared, "record");
-        let have = if self.counts.compared == 1 { "has" } else { "have" };
         let pointers = escape::text(self.pointers.join(" and ").as_bytes());
-        format!("{records} {have} values at {pointers}")
+        format!("{records} with values at {pointers}")
     }
 
     /// What was found, and what is unknown, in sentences.
@@ -150,10 +149,9 @@ impl DuplicatesReport<'_> {
         if !self.groups.is_empty() {
             let repeated = self.groups.iter().filter(|group| group.counts.completed > 1).count();
             let groups = words::counted(self.groups.len() as u64, "group");
-            let have = if repeated == 1 { "has" } else { "have" };
             let compared = self.compared();
             lines.push(format!(
-                "{groups}, of which {repeated} {have} two or more completed results. {compared}."
+                "{groups}, of which {repeated} have two or more completed results. {compared}."
             ));
         }
         for (why, count) in &counts.not_compared {
@@ -295,11 +293,10 @@ fn candidates_text(tally: &PointerTally) -> String {
     let mut lines = String::new();
     for count in tally.counts().into_iter().take(MAX_POINTERS) {
         let about = if count.is_estimate { "~" } else { "" };
-        let (values, repeated) = (words::count(count.values), words::count(count.repeated));
+        let (values, repeated) = (words::counted(count.values, "value"), count.repeated);
         let pointer = escape::text(count.pointer.as_bytes());
-        let noun = if count.values == 1 { "value" } else { "values" };
         lines.push_str(&format!(
-            "{pointer}: {about}{values} {noun}, {about}{repeated} with several keys\n"
+            "{pointer}: {about}{values}, {about}{repeated} with several keys\n"
         ));
     }
     lines

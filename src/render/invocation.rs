@@ -73,8 +73,6 @@ pub struct Invocation {
     /// The beginning of a command line that changes the settings of this run's context; `None` if
     /// advice has no such command lines.
     setting: Option<String>,
-    /// The options for the schemas, their prefixes and their TTLs, without `--schema-dir`.
-    schema_options: Vec<String>,
 }
 
 impl Invocation {
@@ -127,21 +125,6 @@ impl Invocation {
     /// Sets the filters that depend on the contents of records, each as `--name value`.
     pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.selection = quoted(words);
-    }
-
-    /// Sets the options for the schemas, each as `--name value`.
-    pub(crate) fn set_schema_options<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.schema_options = quoted(words);
-    }
-
-    /// The command line that lists a part of the records that this run reads and selects. `words`
-    /// select that part.
-    pub fn list_line<W: AsRef<str>>(&self, words: impl IntoIterator<Item = W>) -> String {
-        let mut line = vec!["list".to_owned()];
-        line.extend(quoted(words));
-        line.extend_from_slice(&self.selection);
-        line.extend_from_slice(&self.schema_options);
-        self.completed(&line.join(" "))
     }
 
     /// The filters that depend on the contents of records, quoted for a shell; `None` if all

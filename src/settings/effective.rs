@@ -278,17 +278,6 @@ impl Settings {
         guards
     }
 
-    /// The name of the first context whose server has this address and database, in the format of
-    /// the audit log.
-    pub(crate) fn context_at(&self, address: &str, db: i64) -> Option<String> {
-        for (name, its_address, its_db) in self.context_places() {
-            if its_address == address && its_db == db {
-                return Some(name);
-            }
-        }
-        None
-    }
-
     /// Each context that names a server, with the server's address and database in the format of
     /// the audit log.
     pub(crate) fn context_places(&self) -> Vec<(String, String, i64)> {

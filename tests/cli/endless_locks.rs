@@ -175,7 +175,9 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
     run(&purge).exits(3).says("matches no format of the schema");
     let sweep = ["sweep", "--orphaned", "--grace", "0s", "--yes"];
     let swept = run(&sweep).exits(0);
-    swept.says("Swept: 3 of 3 locks done").says("3 locks exist beside a value that cannot be read");
+    swept
+        .says("Swept: 3 of 3 locks done")
+        .says("Beside 3 locks there is a value that cannot be read");
     for key in ["empty", "shape"] {
         assert!(server.get(&format!("idempo:lock:{key}")).is_none(), "{key}");
         assert!(server.get(&format!("idempo:response:{key}")).is_some(), "{key}");

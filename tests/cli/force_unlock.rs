@@ -52,8 +52,7 @@ fn says_who_overwrites_and_who_is_fenced_off() {
     assert!(says("go-middleware").contains("the worker can store its result there"));
 }
 
-/// Rule: the warning about the worker says who it is, or why nobody knows. An empty owner is not a
-/// name, and a value that cannot be read may have one.
+/// Rule: the record shows whose worker may still run if its value says so, and the warning follows.
 #[test]
 fn says_whose_worker_may_still_run() {
     let server = Server::holding(&[
@@ -67,15 +66,16 @@ fn says_whose_worker_may_still_run() {
         required = [\"/by\"]\nstate = \"in-progress\"\nfields = { owner = \"/by\" }\n";
     server.describe("owned", &[("schema.toml", owned)]);
     for (key, schema, whose) in [
-        ("a", "owned", "its worker (owner w) is still running"),
-        ("b", "owned", "its worker (the owner is empty) is still running"),
-        ("c", "owned", "its worker (the owner is unknown) is still running"),
-        ("d", "express", "its worker (this schema stores no owner) is still running"),
+        ("a", "owned", "Owner         w\n"),
+        ("b", "owned", "Owner"),
+        ("c", "owned", "unreadable"),
+        ("d", "express", "Owner         unknown, because this schema stores no owner"),
     ] {
         server
             .idemctl(&["force-unlock", key, "--dry-run", "--schema", schema])
             .exits(0)
-            .says(whose);
+            .shows(whose)
+            .says("if its worker is still running, the operation may execute twice; ");
     }
 }
 

@@ -102,7 +102,7 @@ fn what_would_be_lost_is_named_and_nothing_is_done() {
     let before = stored(&server);
     let run = complete(&server).exits(2);
     run.says("a: the result that keeper writes would lose the stored /trace; nothing was changed");
-    run.says("{kept:/trace} or {kept}");
+    run.says("keep it with {kept} in result_value");
     assert_eq!(stored(&server), before);
 }
 

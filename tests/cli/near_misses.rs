@@ -212,7 +212,7 @@ fn a_purge_by_status_says_that_it_leaves_a_result_with_another_field() {
     server.describe("shared", &[("schema.toml", SHARED)]);
     let purge =
         |words: &[&str]| server.idemctl(&[&["purge", "--schema", "shared"], words].concat());
-    let left = "1 record is not changed, because its whole value matches no format of the schema";
+    let left = "Not changed, because the whole value matches no format of the schema: 1 record";
     purge(&["--status", "5xx", "--dry-run"]).exits(3).says(left);
     purge(&["--body-contains", "1", "--dry-run"]).exits(3).says(left);
     purge(&["--status", "4xx", "--dry-run"]).exits(0);

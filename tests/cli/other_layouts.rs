@@ -204,7 +204,7 @@ fn a_late_worker_may_store_where_no_lock_is_left() {
     // A result that names no owner does not show whether the old worker is refused.
     let create = ["complete", "b", "--schema", "nohearth", "--create", "--body", "1", "--dry-run"];
     let create = [&create[..], &["--fingerprint", "F"]].concat();
-    server.idemctl(&create).exits(0).says("its result may overwrite this response");
+    server.idemctl(&create).exits(0).says("it may overwrite or remove this response");
 }
 
 /// Rule: a release sends the hash of the payload that the lock holds.

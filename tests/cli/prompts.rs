@@ -32,7 +32,7 @@ fn a_purge_goes_ahead_when_the_servers_name_is_typed_and_only_then() {
         answered(session, "to continue", "\r").exits(2).shows("not confirmed; nothing was changed");
     }
     assert!(is_there(&server, "idempotency:done"));
-    let run = answered(purge(), "Purge this record?", &format!("{name}\r")).exits(0);
+    let run = answered(purge(), "Purge 1 record?", &format!("{name}\r")).exits(0);
     run.shows("1 of 1 record purged; backup: ");
     assert!(!is_there(&server, "idempotency:done"));
 }
@@ -60,7 +60,7 @@ fn keys_on_stdin_are_asked_about_on_the_terminal() {
         let mut shell = std::process::Command::new("sh");
         shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
         let line = format!("printf 'stuck\\nother\\n' | {} force-unlock -", binary().display());
-        answered(on_terminal(shell, &["-c", &line]), "Remove these 2 locks?", typed).exits(code);
+        answered(on_terminal(shell, &["-c", &line]), "Remove 2 locks?", typed).exits(code);
         assert_eq!(
             is_there(&server, "idempotency:stuck") && is_there(&server, "idempotency:other"),
             code != 0

@@ -131,11 +131,11 @@ fn without_a_begin_step_no_command_speaks_of_the_next_request() {
     server.put("queued:a", r#"{"st":"running"}"#);
     let unlock = ["force-unlock", "a", "--schema", "queued", "--yes"];
     let unlocked = server.idemctl(&unlock).exits(0);
-    unlocked.says("Read back: the lock is gone.");
+    unlocked.says("Read back: it is gone.");
     assert!(!unlocked.all().contains("the key is free"), "{}", unlocked.all());
     // The service gives its locks no TTL, so its lock is no finding after the undo either.
     let undone = server.idemctl(&["undo", "--yes"]).exits(0);
-    assert!(!undone.all().contains("never expires"), "{}", undone.all());
+    assert!(!undone.all().contains("without expiry"), "{}", undone.all());
     server.put("queued:b", "{broken");
     let shown = server.idemctl(&["inspect", "b", "--schema", "queued"]).exits(0);
     shown.shows("the effect on retries is unknown");
@@ -155,12 +155,12 @@ fn undo_does_not_warn_of_a_lock_with_an_expiry_of_its_own() {
     server.put("compared:a", format!(r#"{{"status":"running","hash":"h","at":{now}}}"#));
     server.idemctl(&["force-unlock", "a", "--schema", "compared", "--yes"]).exits(0);
     let undone = server.idemctl(&["undo", "--yes"]).exits(0);
-    assert!(!undone.all().contains("never expires"), "{}", undone.all());
+    assert!(!undone.all().contains("without expiry"), "{}", undone.all());
     // Without that expiry, somebody has to remove it.
     server.describe("compared", &[("schema.toml", COMPARED)]);
     server.put("compared:b", r#"{"status":"running","hash":"h"}"#);
     server.idemctl(&["force-unlock", "b", "--schema", "compared", "--yes"]).exits(0);
-    server.idemctl(&["undo", "--yes"]).exits(0).says("never expires");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("without expiry");
 }
 
 /// Rule: `undo` names what the step changed beside the record, before and after, because it cannot

@@ -29,9 +29,7 @@ fn a_lock_that_needs_the_request_is_not_created() {
     server.set("k", lock, 60_000);
     step(&server, &["begin", "k"], schema).exits(1).says("conflict; nothing was changed");
     let completed = step(&server, &["complete", "k", "--status", "200", "--body", "1"], schema);
-    completed.exits(0).says(
-        "its result will overwrite this response, and if it fails, it will remove this response",
-    );
+    completed.exits(0).says("it may overwrite or remove this response");
 }
 
 const QUOTED: &str = r#"
@@ -165,14 +163,14 @@ command = ["DEL", "{lock}"]
 replies = [{ integer = 1, means = "released", when = { lock = "present" } }, { integer = 0, means = "refused" }]
 "#;
 
-/// Rule: what ends a lock is what the schema has, and an owner is asked for only where it is checked.
-/// Revert: without the question for `checks_owner`, `begin` tells to pass it.
+/// Rule: an owner is asked for only where it is checked. Revert: without the question for
+/// `checks_owner`, `begin` tells to pass it.
 #[test]
-fn begin_names_what_ends_the_lock() {
+fn begin_asks_for_an_owner_only_where_it_is_checked() {
     let server = Server::start();
     server.describe("tasks", &[("schema.toml", TASKS)]);
     let run = step(&server, &["begin", "k", "--owner", "t-1"], "tasks").exits(0);
-    run.says("for 1d, or until the lock is released.").says("The lock belongs to t-1.");
+    run.says("rejected until it ends.").says("The lock belongs to t-1.");
     assert!(!run.all().contains("--owner t-1"), "{}", run.all());
     step(&server, &["release", "k"], "tasks").exits(0);
 }
@@ -363,7 +361,7 @@ fn a_reply_that_contradicts_the_prediction_makes_the_next_answer_unknown() {
     let begun = step(&server, &["begin", "k"], "outside");
     begun
         .says("acquired")
-        .says("may take one in running")
+        .says("this step may also change running")
         .says("may have taken it in a Redis key outside the record");
     assert!(!begun.all().contains(why), "{}", begun.all());
     let refused = step(&server, &["begin", "k"], "outside").exits(1);

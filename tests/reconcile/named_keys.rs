@@ -97,6 +97,7 @@ fn the_file_of_the_provider_may_be_stdin() {
     shell.env_clear().env("HOME", server.folder()).env("IDEMCTL_URL", server.url());
     shell.env("PATH", "/usr/bin:/bin").current_dir(server.folder());
     let line = format!("cat provider.csv | {} {}", binary().display(), all.join(" "));
-    answered(on_terminal(shell, &["-c", &line]), "Complete 1 lock?", "y\r").exits(0);
+    answered(on_terminal(shell, &["-c", &line]), "Complete 1 lock, and release 0 locks", "y\r")
+        .exits(0);
     assert_eq!(state(&server, "express", "done-2"), "completed");
 }

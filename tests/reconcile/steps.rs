@@ -111,7 +111,7 @@ fn a_service_without_complete_keeps_its_lock() {
     server.put("bare:done-1", r#"{"s":"held"}"#);
     let ran = run(&server, &["--schema", "bare"]).exits(3);
     ran.says("bare/done-1: left, although it took effect").says("describes no complete step");
-    ran.says("idemctl cannot store its response, so only the service can; ");
+    ran.says("the operation is done, but its response cannot be stored; ");
     assert!(!ran.all().contains("with `complete`"), "{}", ran.all());
     assert_eq!(server.get("bare:done-1").unwrap(), br#"{"s":"held"}"#);
 }
@@ -263,7 +263,7 @@ fn who_says_no_gets_the_deadlines_back() {
         let all = words(&ask, &["--lock-ttl", "10m"]);
         let without: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
         let ran = answered(on_terminal(server.command(), &without), "[y/N]", typed).exits(code);
-        ran.shows("has the deadline again that it had before this run");
+        ran.shows("has an earlier deadline again");
         assert!(!ran.text().contains("nothing was changed"), "{}", ran.all());
         assert!(pttl(&server, "idem:not-1") <= 60_000);
         assert!(pttl(&server, "idem:done-1") > 500_000);
@@ -274,7 +274,12 @@ fn who_says_no_gets_the_deadlines_back() {
     let ask = program(server.folder(), BY_KEY);
     let all = words(&ask, &["--lock-ttl", "10m"]);
     let without: Vec<_> = all.into_iter().filter(|word| *word != "--yes").collect();
-    answered(on_terminal(server.command(), &without), "Complete 1 lock?", "y\r").exits(0);
+    answered(
+        on_terminal(server.command(), &without),
+        "Complete 1 lock, and release 0 locks",
+        "y\r",
+    )
+    .exits(0);
     assert_eq!(state(&server, "express", "done-1"), "completed");
 }
 

@@ -34,7 +34,7 @@ use crate::terminal::frame::ProgressLine;
 
 /// A run, the records that it found, and their outcomes.
 pub struct BulkRun<'a, R: BulkRule> {
-    rule: &'a R,
+    pub rule: &'a R,
     /// Reads records; it never changes any.
     pub reader: RecordReader,
     /// `None` for a dry run, and once the change has begun.
@@ -168,7 +168,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         // whole.
         self.interrupt.handle_terminate()?;
         let unreachable = self.selected.unreachable.take();
-        let kept = if self.is_counted { self.selected.kept.take() } else { None };
+        let kept = self.selected.kept.take();
         let mut source = None;
         if kept.is_none() {
             // The progress of the changes is shown, and not that of the scan.

@@ -29,7 +29,7 @@ pub struct Scope {
 /// Which records a command selects, and what it plans for each.
 pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
     /// What the selected records are counted by.
-    type Group: Ord + Clone;
+    type Group: Ord + Clone + Default;
 
     /// What is read of the records.
     fn scope(&self) -> &Scope;

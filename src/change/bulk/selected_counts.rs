@@ -14,7 +14,9 @@ use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected, Tally};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::render::{coverage, words};
 use crate::scan::{ScanEnd, ScanReport, SelectedPage};
+use crate::session::Session;
 use crate::store::{RecordReader, StoreError};
 
 /// Records that are kept between counting and changing. If more are selected, a second scan finds
@@ -26,6 +28,7 @@ pub(super) const MAX_KEPT_RECORDS: usize = 10_000;
 const MAX_JUDGED_BYTES: u64 = 256 << 20;
 
 /// The selected records of a run, counted before the prompt, or while they are changed.
+#[derive(Default)]
 pub struct SelectedCounts<G> {
     /// The selected records, counted by group.
     pub tally: Tally<G>,
@@ -54,7 +57,8 @@ pub struct SelectedCounts<G> {
     pub unjudged: u64,
     /// How many bytes of long values may still be read to the end.
     bytes_left: u64,
-    /// The selected records; `None` if there are more than [`MAX_KEPT_RECORDS`].
+    /// The selected records; `None` if they are counted while they are changed, or if there are more
+    /// than [`MAX_KEPT_RECORDS`].
     pub kept: Option<Vec<SelectedRecord>>,
     /// A warning that records were left out that the Redis user may not read.
     pub forbidden: Option<String>,
@@ -66,31 +70,7 @@ pub struct SelectedCounts<G> {
     pub keys_of_other_schemas: BTreeMap<String, u64>,
 }
 
-impl<G: Ord> Default for SelectedCounts<G> {
-    fn default() -> Self {
-        Self {
-            tally: Tally::default(),
-            keys: 0,
-            records: 0,
-            left_to_expire: 0,
-            left_with_owner: 0,
-            without_owner: 0,
-            too_large: 0,
-            unrecognised: 0,
-            first_unrecognised: None,
-            beside_unreadable: 0,
-            unjudged: 0,
-            bytes_left: MAX_JUDGED_BYTES,
-            kept: Some(Vec::new()),
-            forbidden: None,
-            unreachable: None,
-            coverage: Coverage::default(),
-            keys_of_other_schemas: BTreeMap::new(),
-        }
-    }
-}
-
-impl<G: Ord + Clone> SelectedCounts<G> {
+impl<G: Ord + Clone + Default> SelectedCounts<G> {
     /// Counts the records that a source selects, and keeps those that are not left to expire.
     /// `asks_owners` is true with `--owner-alive`.
     ///
@@ -103,7 +83,8 @@ impl<G: Ord + Clone> SelectedCounts<G> {
         asks_owners: bool,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let mut counts = Self::default();
+        let mut counts =
+            Self { bytes_left: MAX_JUDGED_BYTES, kept: Some(Vec::new()), ..Self::default() };
         loop {
             let page = source.next_page(rule).await;
             if interrupt.is_raised() {
@@ -148,6 +129,31 @@ impl<G: Ord + Clone> SelectedCounts<G> {
             covered.leave_out(format!("{} records", self.unrecognised), "their formats");
         }
         covered
+    }
+
+    /// Prints how many of the selected records no change touches, because a value is larger than is
+    /// ever read, and how many only begin as those of the schema, or may be such.
+    pub fn print_skipped(&self, session: &mut Session) {
+        if self.too_large > 0 {
+            let records = words::counted(self.too_large, "record");
+            let message = format!("Skipped, because a value is larger than 16 MiB: {records}.");
+            session.ui.status(&message);
+        }
+        if self.unrecognised > 0 {
+            let records = words::counted(self.unrecognised, "record");
+            let example = coverage::example(self.first_unrecognised.as_ref());
+            session.ui.status(&format!(
+                "Not changed, because the whole value matches no format of the schema: \
+                {records}{example}."
+            ));
+        }
+        if self.unjudged > 0 {
+            let values = words::counted(self.unjudged, "value");
+            session.ui.status(&format!(
+                "Only the beginning was read of {values}. A record whose whole value matches no \
+                format of the schema is not changed."
+            ));
+        }
     }
 
     /// Adds what a source reports at its end.

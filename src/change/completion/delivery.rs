@@ -19,33 +19,33 @@ pub(crate) fn check_delivery(
     rehearsal: &RehearsalOutcome,
 ) -> Result<(), CommandError> {
     let schema = &predicted_record.schema;
+    let name = &schema.name;
+    let refuse = |why: String, hint: &str| {
+        Err(CommandError::usage(why).hint(format!("{hint}; nothing was changed")))
+    };
     // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
         && let Some(stored) = rehearsal.stored()
         && let Some(why) = manual_step::no_result(schema, stored)
     {
-        return Err(CommandError::usage(format!(
-            "{} would store a value that cannot be read back as a result ({why})",
-            schema.name
-        ))
-        .hint("compare the step with the value formats of the schema; nothing was changed"));
+        let why =
+            format!("{name} would store a value that cannot be read back as a result ({why})");
+        return refuse(why, "compare the step with the value formats of the schema");
     }
     // The service's step may store a success, whatever the operator asks for.
     if let Some(stored) = rehearsal.stored()
         && let Some(difference) = manual_step::other_outcome(predicted_record, stored)
     {
         let asked = if inputs.error.is_some() { "the error" } else { "the response" };
-        let hint = if inputs.error.is_some() {
-            "its complete step stores no failure; to let the next request execute, use release or \
-            force-unlock; nothing was changed"
-        } else {
-            "compare the step with the value formats of the schema; nothing was changed"
-        };
-        return Err(CommandError::usage(format!(
-            "on a temporary local Redis, {} did not store {asked} as its schema says: {difference}",
-            schema.name
-        ))
-        .hint(hint));
+        let why = format!(
+            "on a temporary local Redis, {name} did not store {asked} as its schema says: \
+            {difference}"
+        );
+        return refuse(
+            why,
+            "compare the step with the value formats of the schema; to let the next request \
+            execute, use release or force-unlock",
+        );
     }
     let next = &predicted_record.next_request;
     // A value that keeps the time of an expired one has expired, too.
@@ -53,12 +53,12 @@ pub(crate) fn check_delivery(
         predicted_record.contained_expiry().is_some_and(|(value, _)| value.past_expiry.is_some());
     if has_expired && inputs.error.is_none() {
         let redis_key = &predicted_record.seen.keys[schema.result_key_index()].redis_key;
-        return Err(CommandError::usage(format!(
+        let why = format!(
             "no retry would get this response, because it would keep the time of the expired value \
             at {}",
             escape::text(redis_key)
-        ))
-        .hint("delete this Redis key first; nothing was changed"));
+        );
+        return refuse(why, "delete this Redis key first");
     }
     let client = match &next.client {
         Some(client) => format!(" ({client})"),
@@ -67,49 +67,40 @@ pub(crate) fn check_delivery(
     let stored = predicted_record.fingerprint().unwrap_or_default();
     let same_payload = manual_step::predict_begin(predicted_record, stored);
     if inputs.fingerprint.is_empty() && same_payload == Some(Meaning::Mismatch) {
-        return Err(CommandError::usage(format!(
+        let why = format!(
             "no retry would get this response{client}, because it would be stored with an empty \
-            fingerprint, and {} rejects every request then",
-            schema.name
-        ))
-        .hint(
-            "if there is no lock, pass the request's fingerprint as --fingerprint; nothing was \
-            changed",
-        ));
+            fingerprint, and {name} rejects every request then"
+        );
+        let hint = "if there is no lock, pass the request's fingerprint as --fingerprint";
+        return refuse(why, hint);
     }
     let fails = next.answer == Answer::Fail || rehearsal.next_meaning() == Some(Meaning::Fail);
     // Nor is a response stored if its replay is not even predicted.
     let is_lost = fails || next.answer == Answer::Execute;
     if is_lost && let Some(reply) = rehearsal.refusal() {
-        return Err(CommandError::usage(format!(
-            "{} would not store this response: on a temporary local Redis, its complete step \
+        let why = format!(
+            "{name} would not store this response: on a temporary local Redis, its complete step \
             replied {}",
-            schema.name,
             words::reply(reply)
-        ))
-        .hint("pass a response that the service stores; nothing was changed"));
+        );
+        return refuse(why, "pass a response that the service stores");
     }
     // A stored failure may be meant to fail.
     if fails && inputs.error.is_none() {
-        return Err(CommandError::usage(format!(
-            "every retry would fail with this response{client}, because {} cannot replay it",
-            schema.name
-        ))
-        .hint("pass a response that the service replays; nothing was changed"));
+        let why = format!(
+            "every retry would fail with this response{client}, because {name} cannot replay it"
+        );
+        return refuse(why, "pass a response that the service replays");
     }
     let result = &predicted_record.seen.keys[schema.result_key_index()];
     let predicted = manual_step::delivered(schema, &result.content);
     let Some(delivered) = rehearsal.delivered().or(predicted.as_ref()) else { return Ok(()) };
-    match manual_step::difference(
-        inputs.response,
-        delivered,
-        schema.write.keeps_of(inputs.error.is_some()),
-    ) {
+    let keeps = schema.write.keeps_of(inputs.error.is_some());
+    match manual_step::difference(inputs.response, delivered, keeps) {
         None => Ok(()),
-        Some(difference) => Err(CommandError::usage(format!(
-            "clients would get another response from {}: {difference}",
-            schema.name
-        ))
-        .hint("pass a response that the service stores unchanged; nothing was changed")),
+        Some(difference) => refuse(
+            format!("clients would get another response from {name}: {difference}"),
+            "pass a response that the service stores unchanged",
+        ),
     }
 }

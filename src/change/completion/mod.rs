@@ -7,4 +7,4 @@ mod rehearsal;
 
 pub(crate) use self::delivery::check_delivery;
 pub(crate) use self::owner_and_fingerprint::{ChosenCompletion, CompleteOptions};
-pub(crate) use self::rehearsal::RehearsalOutcome;
+pub(crate) use self::rehearsal::{RehearsalOutcome, local_servers};

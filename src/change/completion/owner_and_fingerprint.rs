@@ -136,11 +136,6 @@ impl ChosenCompletion {
         let predicted_record = manual_step::predicted_record(record, inputs, None);
         let schema = &record.schema;
         let name = &schema.name;
-        let has_none = record.fingerprint().is_none();
-        let keeps = keeps_fingerprint(schema);
-        if has_none && !self.fingerprint.is_empty() && !keeps {
-            return Err(useless_fingerprint(schema));
-        }
         let kept = predicted_record.fingerprint().unwrap_or_default();
         if kept.is_empty()
             && !self.fingerprint.is_empty()
@@ -235,23 +230,14 @@ fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), C
 fn loses(record: &Record, lost: &[String]) -> CommandError {
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    let mut fields = Vec::with_capacity(lost.len());
-    let mut keep = Vec::with_capacity(lost.len());
-    for path in lost {
-        let path = escape::text(path.as_bytes()).to_string();
-        keep.push(format!("{{kept:{path}}}"));
-        fields.push(path);
-    }
-    let fields = fields.join(", ");
-    let keep = keep.join(" ");
+    let fields = escape::text(lost.join(", ").as_bytes());
     CommandError::usage(format!(
         "{key}: the result that {name} writes would lose the stored {fields}"
     ))
     .changed_nothing()
-    .hint(format!(
-        "retries may fail without it; keep it with {keep} or {{kept}} in result_value of a schema \
-        of your own"
-    ))
+    .hint(
+        "retries may fail without it; keep it with {kept} in result_value of a schema of your own",
+    )
 }
 
 /// Whether an override in the hint stores the response is decided when the operator passes it.
@@ -305,9 +291,16 @@ fn fingerprint(
     let keeps = keeps_fingerprint(schema);
     // The locks of some services store no hash, so the hash comes with the result.
     let is_the_locks = completion == Completion::OfLock && schema.locks_keep_fingerprint();
+    let name = &schema.name;
     if let Some(given) = given {
         if !keeps {
-            return Err(useless_fingerprint(schema));
+            let why = if schema.has_fingerprints() {
+                "does not send one when it completes"
+            } else {
+                "does not compare payloads"
+            };
+            return Err(CommandError::usage(format!("--fingerprint: {name} {why}"))
+                .hint("omit --fingerprint"));
         }
         if is_the_locks && stored != Some(given) {
             let message = "--fingerprint: the fingerprint of this schema comes from the lock and \
@@ -316,41 +309,18 @@ fn fingerprint(
         }
         return Ok(given.to_owned());
     }
-    if lacks_fingerprint(record, completion, given) {
-        return Err(missing_fingerprint(record));
+    if stored.is_none() && keeps && !is_the_locks {
+        let hint = match &schema.write.fingerprint_is {
+            Some(what) => format!("--fingerprint is {what}"),
+            None => "pass the fingerprint that the service computes from the request".to_owned(),
+        };
+        return Err(CommandError::usage(format!(
+            "{name} stores the result with the request's fingerprint, which is needed as \
+            --fingerprint"
+        ))
+        .hint(hint));
     }
     Ok(stored.unwrap_or_default().to_owned())
-}
-
-/// True if the result is stored with a fingerprint that neither the record nor the operator gives.
-fn lacks_fingerprint(record: &Record, completion: Completion, given: Option<&str>) -> bool {
-    let is_the_locks = completion == Completion::OfLock && record.schema.locks_keep_fingerprint();
-    given.is_none()
-        && record.fingerprint().is_none()
-        && keeps_fingerprint(&record.schema)
-        && !is_the_locks
-}
-
-fn useless_fingerprint(schema: &Schema) -> CommandError {
-    let why = if schema.has_fingerprints() {
-        "does not send one when it completes"
-    } else {
-        "does not compare payloads"
-    };
-    let message = format!("--fingerprint: {} {why}", schema.name);
-    CommandError::usage(message).hint("omit --fingerprint")
-}
-
-fn missing_fingerprint(record: &Record) -> CommandError {
-    let hint = match &record.schema.write.fingerprint_is {
-        Some(what) => format!("--fingerprint is {what}"),
-        None => "pass the fingerprint that the service computes from the request".to_owned(),
-    };
-    CommandError::usage(format!(
-        "{} stores the result with the request's fingerprint, which is needed as --fingerprint",
-        record.schema.name
-    ))
-    .hint(hint)
 }
 
 /// True if the complete step stores a fingerprint.

@@ -20,6 +20,26 @@ pub(crate) enum RehearsalOutcome {
     NotRun(String),
 }
 
+impl From<Result<Option<Rehearsal>, NotRehearsed>> for RehearsalOutcome {
+    fn from(rehearsed: Result<Option<Rehearsal>, NotRehearsed>) -> Self {
+        match rehearsed {
+            Ok(Some(rehearsal)) => Self::Ran(rehearsal),
+            Ok(None) => Self::NotNeeded,
+            Err(why) => Self::NotRun(why.to_string()),
+        }
+    }
+}
+
+/// How temporary local servers are started for the server of this run.
+pub(crate) fn local_servers(session: &Session) -> LocalServers {
+    let environment = session.settings.environment();
+    LocalServers {
+        path: environment.path(),
+        temp_dir: environment.temp_dir(),
+        like: session.settings.target().clone(),
+    }
+}
+
 impl RehearsalOutcome {
     /// Rehearses a completion whose response the service is predicted to store.
     pub(crate) async fn of(
@@ -29,74 +49,53 @@ impl RehearsalOutcome {
         inputs: &StepInputs<'_>,
         step_lock: Option<&Content>,
     ) -> Self {
-        let environment = session.settings.environment();
-        let servers = LocalServers {
-            path: environment.path(),
-            temp_dir: environment.temp_dir(),
-            like: session.settings.target().clone(),
-        };
-        match sim::rehearse(record, step, inputs, step_lock, &servers).await {
-            Ok(Some(rehearsal)) => Self::Ran(rehearsal),
-            Ok(None) => Self::NotNeeded,
-            Err(NotRehearsed::NoServer(why)) => Self::NotRun(why.to_string()),
-            Err(NotRehearsed::Store(why)) => Self::NotRun(why.to_string()),
+        sim::rehearse(record, step, inputs, step_lock, &local_servers(session)).await.into()
+    }
+
+    fn ran(&self) -> Option<&Rehearsal> {
+        match self {
+            Self::Ran(rehearsal) => Some(rehearsal),
+            Self::NotNeeded | Self::NotRun(_) => None,
         }
     }
 
     /// True if the rehearsal confirmed what the schema predicts for the next request, or none is
     /// needed.
     pub(crate) fn verifies(&self, predicted_record: &Record) -> bool {
-        match self {
-            Self::NotNeeded => true,
-            Self::Ran(_) => match self.next_meaning() {
-                Some(means) => is_as_predicted(means, predicted_record.next_request.answer),
-                None => false,
-            },
-            Self::NotRun(_) => false,
+        match self.next_meaning() {
+            Some(means) => is_as_predicted(means, predicted_record.next_request.answer),
+            None => matches!(self, Self::NotNeeded),
         }
     }
 
     /// What the service's own begin step replied after the completion.
     pub(crate) fn next_meaning(&self) -> Option<Meaning> {
-        match self {
-            Self::Ran(Rehearsal { then: RehearsedAnswer::Answers(means), .. }) => Some(*means),
-            _ => None,
+        match self.ran()?.then {
+            RehearsedAnswer::Answers(means) => Some(means),
+            RehearsedAnswer::NotStored | RehearsedAnswer::Unknown => None,
         }
     }
 
     /// The response that the client of the rehearsal got.
     pub(crate) fn delivered(&self) -> Option<&Delivered> {
-        match self {
-            Self::Ran(rehearsal) => rehearsal.delivered.as_ref(),
-            _ => None,
-        }
+        self.ran()?.delivered.as_ref()
     }
 
     /// The content of the result's Redis key after the rehearsed step. `None` if it stored no
     /// result there, of which [`Self::print`] warns.
     pub(crate) fn stored(&self) -> Option<&Content> {
-        match self {
-            Self::Ran(rehearsal) if rehearsal.then != RehearsedAnswer::NotStored => {
-                Some(&rehearsal.stored)
-            }
-            _ => None,
-        }
+        let rehearsal = self.ran()?;
+        if rehearsal.then == RehearsedAnswer::NotStored { None } else { Some(&rehearsal.stored) }
     }
 
     /// The reply of the rehearsed step, if it did not store the response.
     pub(crate) fn refusal(&self) -> Option<&StepReply> {
-        match self {
-            Self::Ran(rehearsal) => rehearsal.refusal.as_ref(),
-            _ => None,
-        }
+        self.ran()?.refusal.as_ref()
     }
 
     /// How long the result will stay after the step; `None` if the rehearsal did not show it.
     pub(crate) fn time_left(&self) -> Option<TimeLeft> {
-        match self {
-            Self::Ran(rehearsal) => rehearsal.time_left,
-            _ => None,
-        }
+        self.ran()?.time_left
     }
 
     /// Prints what the next request gets after the completion, and whether that was tested.

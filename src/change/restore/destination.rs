@@ -17,43 +17,27 @@ pub fn may_go_to(
     here: &Provenance,
     elsewhere: bool,
 ) -> Result<(), CommandError> {
-    let there = escape::text(from.to_string().as_bytes());
     let likeness = from.likeness(here);
-    if likeness == Likeness::OtherProcess && from.was_taken_while_up(here, session.now()) {
-        let why = format!(
-            "{what} is from {there}, but this server is {here}, which was already running at that \
-            time"
-        );
-        if elsewhere {
-            session.ui.warning(&why);
-            return Ok(());
-        }
-        return Err(CommandError::usage(format!(
-            "{why}; it is another server at the same address"
-        ))
-        .hint(
+    if likeness == Likeness::Same {
+        return Ok(());
+    }
+    let there = escape::text(from.to_string().as_bytes());
+    let mut why = format!("{what} is from {there}, but this server is {here}");
+    let mut is_other = likeness == Likeness::Elsewhere;
+    if likeness == Likeness::OtherProcess {
+        is_other = from.was_taken_while_up(here, session.now());
+        why += if is_other {
+            ", which was already running at that time, so it is another server at the same address"
+        } else {
+            ". It restarted or failed over since, or is another server at that address"
+        };
+    }
+    if is_other && !elsewhere {
+        return Err(CommandError::usage(why).hint(
             "nothing was restored; connect to the original server, or restore to this one with \
             --elsewhere",
         ));
     }
-    match likeness {
-        Likeness::Same => {}
-        Likeness::OtherProcess => session.ui.warning(&format!(
-            "{what} is from {there}, but this server is {here}. It restarted or failed over since, \
-            or is another server at that address"
-        )),
-        Likeness::Elsewhere if elsewhere => {
-            session.ui.warning(&format!("{what} is from {there}, and is restored to {here}"));
-        }
-        Likeness::Elsewhere => {
-            return Err(CommandError::usage(format!(
-                "{what} is from {there}, but this server is {here}"
-            ))
-            .hint(
-                "nothing was restored; connect to the original server, or restore to this one with \
-                --elsewhere",
-            ));
-        }
-    }
+    session.ui.warning(&why);
     Ok(())
 }

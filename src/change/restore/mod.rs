@@ -8,7 +8,4 @@ mod source;
 pub use self::bring_back::{Mode, bring_back, finish};
 pub use self::destination::may_go_to;
 pub use self::rows::{Ending, RestoredKey, RestoredRows};
-pub use self::source::{
-    CheckedBackup, KeysToRestore, is_of_operation, nothing_meant, only_of, say_ambiguous,
-    say_unknown,
-};
+pub use self::source::{CheckedBackup, KeysToRestore, check_only, is_of_operation, only_of};

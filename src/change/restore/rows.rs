@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use strum::IntoStaticStr;
 
 use crate::args::Output;
+use crate::domain::as_str::as_str;
 use crate::domain::record::TimeLeft;
 use crate::domain::schema::{Role, Schema, State};
 use crate::render::change::restored;
@@ -19,7 +21,8 @@ use crate::store::{RestoreOutcome, RestoreResult, StoreError};
 pub use crate::render::change::restored::RestoredKey;
 
 /// What became of a Redis key, in the order in which the counts are told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Ending {
     Restored,
     /// Nothing was there before, or what was there has expired since: an undo removed what is there
@@ -41,6 +44,8 @@ pub enum Ending {
     /// It could not be read: its node does not answer, or the Redis user may not read it.
     Unread,
 }
+
+as_str!(Ending);
 
 /// The endings of Redis keys that did not come back, with the reasons.
 const LEFT: [(Ending, &str); 8] = [
@@ -89,21 +94,6 @@ impl Ending {
         matches!(self, Self::Restored | Self::Removed | Self::Changed | Self::Untold)
     }
 
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Restored => "restored",
-            Self::Removed => "removed",
-            Self::Present => "present",
-            Self::Locked => "locked",
-            Self::Completed => "completed",
-            Self::Expired => "expired",
-            Self::Changed => "changed",
-            Self::Untold => "untold",
-            Self::Moving => "moving",
-            Self::Unread => "unread",
-        }
-    }
-
     /// What a look calls it that changes nothing.
     fn predicted(self) -> &'static str {
         match self {
@@ -129,8 +119,6 @@ pub struct RestoredRows {
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys, if somebody has to remove them.
     endless: u64,
-    /// Locks without expiry among the restored Redis keys whose schema is not known.
-    unjudged: u64,
     /// For each known schema: true if somebody has to remove a lock without TTL.
     needs_ttl: HashMap<String, bool>,
     /// The first records that came back: schema and idempotency key.
@@ -151,7 +139,6 @@ impl RestoredRows {
             counts: [0; 10],
             read_back: 0,
             endless: 0,
-            unjudged: 0,
             needs_ttl: HashMap::new(),
             records: Vec::new(),
             shown: Ok(()),
@@ -193,21 +180,11 @@ impl RestoredRows {
 
     /// Warns before a change that brings back locks which only a person ends.
     pub fn warn_of_endless(&self, session: &mut Session) {
-        match self.endless {
-            0 => {}
-            1 => session.ui.warning(
-                "1 lock without a result beside it never expires; it blocks its key until it is removed",
-            ),
-            count => session.ui.warning(&format!(
-                "{count} locks without a result beside them never expire; they block their keys until \
-                they are removed"
-            )),
-        }
-        if self.unjudged > 0 {
-            let locks = words::counted(self.unjudged, "lock");
+        if self.endless > 0 {
+            let locks = words::counted(self.endless, "lock");
             session.ui.warning(&format!(
-                "{locks} without a result and without a TTL: the schema is not known here, so idemctl \
-                cannot say whether anything else ends such a lock"
+                "{locks} without expiry and without a result: each may block its key until it is \
+                removed"
             ));
         }
     }
@@ -314,11 +291,9 @@ impl RestoredRows {
             && row.left == Some(TimeLeft::NoExpiry)
             && comes_back == State::InProgress.as_str()
         {
-            match self.needs_ttl.get(row.schema) {
-                Some(true) => self.endless += 1,
-                Some(false) => {}
-                None => self.unjudged += 1,
-            }
+            // Of an unknown schema, nobody knows whether anything else ends such a lock.
+            let needs_ttl = self.needs_ttl.get(row.schema).copied().unwrap_or(true);
+            self.endless += u64::from(needs_ttl);
         }
         if matches!(ending, Ending::Restored | Ending::Removed)
             && self.records.len() < MAX_RECORDS
@@ -412,8 +387,8 @@ impl RestoredRows {
             (None, true) => "Would restore",
             (None, false) => "Restored",
         };
-        let keys = if count == 1 { "key" } else { "keys" };
-        let mut text = format!("{verb} {} of {count} Redis {keys}", self.restored());
+        let keys = words::counted(count, "Redis key");
+        let mut text = format!("{verb} {} of {keys}", self.restored());
         for (count, why) in self.left().map(|(ending, why)| (self.count(ending), why)) {
             if count > 0 {
                 text.push_str(&format!("; {count} {why}"));

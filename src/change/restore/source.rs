@@ -19,7 +19,7 @@ use crate::domain::record::{KeyIdentity, Only};
 use crate::domain::schema::Role;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
-use crate::render::{escape, name};
+use crate::render::{escape, name, words};
 use crate::session::Session;
 use crate::store::Return;
 use crate::store::audit::log::{Log, has_operation, operation_of_backup};
@@ -87,11 +87,16 @@ pub fn only_of(file: &Path, args: &ReturnArgs) -> Result<Only, CommandError> {
     Ok(only)
 }
 
-/// Names each `--only` that means more than one record. Gives whether there is any.
+/// Names each `--only` that means more than one record, and each that means none. `why` says what
+/// that means. Gives whether there is any.
 ///
 /// # Errors
-/// Usage: there are no others.
-pub fn say_ambiguous(session: &mut Session, only: &Only) -> Result<bool, CommandError> {
+/// No: none means a record. Usage: all mean more than one.
+pub fn check_only(session: &mut Session, only: &Only, why: &str) -> Result<bool, CommandError> {
+    let hint = other_prefixes(only);
+    if only.is_all_unknown() {
+        return Err(CommandError { hint, ..CommandError::new(Exit::No, why) });
+    }
     let mut is_any = false;
     for (text, names) in only.ambiguous() {
         is_any = true;
@@ -101,30 +106,14 @@ pub fn say_ambiguous(session: &mut Session, only: &Only) -> Result<bool, Command
         return Err(CommandError::usage("--only names more than one record; nothing was changed")
             .hint(name::HINT));
     }
-    Ok(is_any)
-}
-
-/// Names each `--only` that means no record, unless none means any. `why` says what that
-/// means. Gives whether there is any.
-pub fn say_unknown(session: &mut Session, only: &Only, why: &str) -> bool {
-    let mut is_any = false;
     for text in only.unknown() {
         is_any = true;
         session.ui.warning(&format!("{}: {why}", escape::text(text)));
     }
-    if let Some(hint) = other_prefixes(only) {
+    if let Some(hint) = hint {
         session.ui.hint(&hint);
     }
-    is_any
-}
-
-/// The error if no `--only` means a record.
-pub fn nothing_meant(only: &Only, why: String) -> CommandError {
-    let stop = CommandError::new(Exit::No, why);
-    match other_prefixes(only) {
-        Some(hint) => stop.hint(hint),
-        None => stop,
-    }
+    Ok(is_any)
 }
 
 /// The full names of the records that an `--only` would mean under another prefix.
@@ -207,11 +196,10 @@ impl CheckedBackup {
         if missing > 0 {
             let names = compared.names.join(", ");
             let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
-            let are = if missing == 1 { "1 Redis key is" } else { "Redis keys are" };
-            let count = if missing == 1 { String::new() } else { format!("{missing} ") };
+            let keys = words::counted(missing, "Redis key");
             session.ui.warning(&format!(
-                "{count}{are} missing from {file}, but the operation removed them according to the \
-                audit log: {names}{more}"
+                "missing from {file} are {keys} that the operation removed according to the audit \
+                log: {names}{more}"
             ));
         }
         match reader.closing() {

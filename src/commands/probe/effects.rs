@@ -6,29 +6,24 @@ use serde_json::Value;
 
 use super::options::Args;
 use crate::ask_program::AskProgram;
-use crate::domain::probe::{KEY_MARK, ProbeOutcome, ProbeRequest, ServiceTrust};
+use crate::domain::probe::{KEY_MARK, ProbeOutcome, ProbeRequest};
 use crate::http::HttpClient;
 
 /// Returns the number of effects.
 pub(super) struct EffectsOracle {
-    source: EffectsSource,
+    /// The command, or the URL.
+    source: String,
+    client: HttpClient,
+    /// The time limit of the command.
+    patience: Duration,
     pointer: Option<String>,
-}
-
-enum EffectsSource {
-    Url(String, HttpClient),
-    Command(String, Duration),
 }
 
 /// The oracle of `--effects`.
 pub(super) fn oracle(args: &Args, client: HttpClient) -> Option<EffectsOracle> {
-    let given = args.effects.clone()?;
-    let source = if is_url(&given) {
-        EffectsSource::Url(given, client)
-    } else {
-        EffectsSource::Command(given, args.request_timeout)
-    };
-    Some(EffectsOracle { source, pointer: args.effects_at.clone() })
+    let source = args.effects.clone()?;
+    let pointer = args.effects_at.clone();
+    Some(EffectsOracle { source, client, patience: args.request_timeout, pointer })
 }
 
 /// True if this is a URL, and not a command.
@@ -44,9 +39,7 @@ pub(super) fn is_of_key(text: &str) -> bool {
 impl EffectsOracle {
     /// True if it counts the effects of one key, so that other traffic does not change it.
     pub(super) fn is_of_key(&self) -> bool {
-        match &self.source {
-            EffectsSource::Url(text, _) | EffectsSource::Command(text, _) => is_of_key(text),
-        }
+        is_of_key(&self.source)
     }
 
     /// The number of effects, of this key if the oracle tells keys apart.
@@ -54,39 +47,27 @@ impl EffectsOracle {
     /// # Errors
     /// Why there is no number.
     pub(super) async fn read(&self, key: &str) -> Result<u64, String> {
-        let answer = match &self.source {
-            EffectsSource::Url(url, client) => {
-                let request = ProbeRequest {
-                    method: "GET".to_owned(),
-                    url: url.replace(KEY_MARK, key),
-                    headers: Vec::new(),
-                    caller_header: None,
-                    trust: ServiceTrust::System,
-                    body: Vec::new(),
-                    key: None,
-                };
-                match client.send(&request).await.outcome {
-                    ProbeOutcome::Answered(answer) if !answer.body.is_kept() => {
-                        return Err("--effects answered too much".to_owned());
-                    }
-                    ProbeOutcome::Answered(answer) if answer.is_success() => answer.body.beginning,
-                    ProbeOutcome::Answered(answer) => {
-                        return Err(format!("--effects answered {}", answer.status));
-                    }
-                    ProbeOutcome::Unanswered(why) => return Err(format!("--effects: {why}")),
-                    ProbeOutcome::Abandoned => return Err("--effects: no answer".to_owned()),
+        let source = self.source.replace(KEY_MARK, key);
+        let answer = if is_url(&source) {
+            let request =
+                ProbeRequest { method: "GET".to_owned(), url: source, ..ProbeRequest::default() };
+            match self.client.send(&request).await.outcome {
+                ProbeOutcome::Answered(answer) if !answer.body.is_kept() => {
+                    return Err("--effects answered too much".to_owned());
                 }
+                ProbeOutcome::Answered(answer) if answer.is_success() => answer.body.beginning,
+                ProbeOutcome::Answered(answer) => {
+                    return Err(format!("--effects answered {}", answer.status));
+                }
+                ProbeOutcome::Unanswered(why) => return Err(format!("--effects: {why}")),
+                ProbeOutcome::Abandoned => return Err("--effects: no answer".to_owned()),
             }
-            EffectsSource::Command(command, patience) => {
-                let program = AskProgram {
-                    option: "--effects",
-                    // A key has only letters, digits and dashes, so the shell needs no quotes.
-                    command: command.replace(KEY_MARK, key).into(),
-                    patience: *patience,
-                };
-                let (answer, _) = program.output(Vec::new()).await.map_err(|why| failed(&why))?;
-                answer
-            }
+        } else {
+            // A key has only letters, digits and dashes, so the shell needs no quotes.
+            let (command, patience) = (source.into(), self.patience);
+            let program = AskProgram { option: "--effects", command, patience };
+            let (answer, _) = program.output(b"").await.map_err(|why| failed(&why))?;
+            answer
         };
         // The answer may contain a secret, so it is not shown.
         let pointer = self.pointer.as_deref();

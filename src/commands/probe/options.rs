@@ -40,7 +40,7 @@ use crate::domain::probe::{CHECKS, ProbeCheck};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// URL of the service's operation, such as http://localhost:8080/payments
-    #[arg(id = "target_url", value_name = "URL", required_unless_present_any = ["request_file", "list"])]
+    #[arg(id = "target_url", value_name = "URL", required_unless_present = "list")]
     pub(super) target: Option<String>,
 
     /// HTTP method
@@ -54,15 +54,8 @@ pub struct Args {
     pub(super) headers: Vec<String>,
 
     /// Body of the request; @FILE reads it from FILE
-    #[arg(short = 'd', long = "data", value_name = "DATA", conflicts_with = "request_file")]
+    #[arg(short = 'd', long = "data", value_name = "DATA")]
     pub(super) data: Option<String>,
-
-    /// File with the whole request
-    ///
-    /// As text: a line `POST URL`, header lines, an empty line, and the body. {{key}} stands for the
-    /// key, wherever the service reads it.
-    #[arg(long, value_name = "FILE", conflicts_with = "target_url")]
-    pub(super) request_file: Option<PathBuf>,
 
     /// Header of the key [default: that of the profile]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["key_field", "key_parameter"])]

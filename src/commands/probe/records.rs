@@ -33,13 +33,11 @@ pub(super) async fn lookup(session: &mut Session, args: &Args) -> Result<Option<
     if !has_server && !has_schema {
         return Ok(None);
     }
-    if !has_server {
-        let why = "--schema is named, but not the server of its records";
-        return Err(CommandError::usage(why).hint("add -u URL, or -h HOST").into());
-    }
-    if !has_schema {
-        let why = "a server is named, but not the schema of its records";
-        return Err(CommandError::usage(why).hint("add --schema NAME").into());
+    if !has_server || !has_schema {
+        let why = "the schema of the records and their server have to be named together";
+        return Err(CommandError::usage(why)
+            .hint("add --schema NAME, or -u URL or -h HOST")
+            .into());
     }
     let catalog = session.catalog(&args.schemas)?;
     let reader = session.connect_reader().await?;

@@ -1,4 +1,4 @@
-//! The operator's request, from options as in curl or from a file.
+//! The operator's request, from options as in curl.
 
 use std::path::Path;
 
@@ -38,9 +38,6 @@ pub(super) fn template(
         caller_header: None,
         trust,
     };
-    if let Some(file) = &args.request_file {
-        fill_from_file(&mut template, file)?;
-    }
     if let Some(given) = &args.data {
         template.body = data("--data", given)?;
     }
@@ -144,38 +141,6 @@ fn header(option: &str, line: &str) -> Result<(String, Vec<u8>), CommandError> {
         return Err(wrong());
     }
     Ok((name.to_owned(), value.trim().as_bytes().to_vec()))
-}
-
-fn fill_from_file(template: &mut RequestTemplate, file: &Path) -> Result<(), CommandError> {
-    let shown = file.display().to_string();
-    let bytes = files::read_or_receive(file, LARGEST)
-        .map_err(|error| unreadable("--request-file", &shown, &error))?;
-    let wrong = |why: &str| CommandError::usage(format!("--request-file: {shown}: {why}"));
-    let (head, body) = split_head(&bytes);
-    let head = std::str::from_utf8(head).map_err(|_| wrong("its head is not UTF-8"))?;
-    let mut lines = head.lines();
-    let first = lines.next().unwrap_or_default();
-    let mut words = first.split_whitespace();
-    let (Some(method), Some(url)) = (words.next(), words.next()) else {
-        return Err(wrong("its first line is not `METHOD URL`"));
-    };
-    method.clone_into(&mut template.method);
-    url.clone_into(&mut template.url);
-    template.body = body.to_vec();
-    for line in lines {
-        template.headers.push(header("--request-file", line)?);
-    }
-    Ok(())
-}
-
-/// The bytes before and after the first empty line.
-fn split_head(bytes: &[u8]) -> (&[u8], &[u8]) {
-    for end in [&b"\r\n\r\n"[..], b"\n\n"] {
-        if let Some(at) = bytes.windows(end.len()).position(|window| window == end) {
-            return (&bytes[..at], &bytes[at + end.len()..]);
-        }
-    }
-    (bytes, &[])
 }
 
 /// Refuses a request that cannot be sent.

@@ -29,28 +29,10 @@ pub(super) struct ChoiceArgs {
     all: bool,
 
     #[command(flatten)]
-    select: SelectArgs,
+    pub(super) select: SelectArgs,
 }
 
 impl ChoiceArgs {
-    /// The keys that are named one by one, if any are.
-    ///
-    /// # Errors
-    /// Usage: the list cannot be read.
-    pub(super) fn key_list(&self, session: &mut Session) -> Result<Option<KeyList>, CommandError> {
-        KeyList::of(&self.keys, session)
-    }
-
-    /// The remark if `--match` seems to be meant for a Redis key, or for a part of a key.
-    pub(super) fn remark(&self, rule: &PurgeRule) -> Option<String> {
-        self.select.filter.remark(&rule.scope.catalog)
-    }
-
-    /// True if an option chooses among the records.
-    pub(super) fn filters(&self) -> bool {
-        self.select.narrows()
-    }
-
     /// Passes if an option selects records.
     ///
     /// # Errors

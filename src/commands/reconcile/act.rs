@@ -7,17 +7,15 @@ use tokio::time::Instant;
 
 use super::hold::is_of_the_server;
 use super::lock::{Fate, LockChange};
-use super::plan::{ReleaseWay, completion_of, release_way};
+use super::plan::{completion_of, in_words, release_way};
 use super::reconciliation::{Changes, Reconciliation};
-use crate::change::completion::ChosenCompletion;
-use crate::change::{ManualStep, StepResult};
+use crate::change::ManualStep;
 use crate::domain::manual_step;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
 use crate::domain::record::{Record, Response, TimeLeft, locate};
 use crate::domain::schema::{Meaning, State};
 use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
-use crate::render::change::StepReport;
 use crate::render::words;
 use crate::store::{KeyAction, Outcome, StoreError};
 
@@ -43,7 +41,9 @@ impl Reconciliation<'_> {
             if !self.is_ready(index).await {
                 continue;
             }
-            self.complete(index, &response).await;
+            if let Err(why) = self.complete(index, &response).await {
+                self.locks[index].fate = Fate::Refused(why);
+            }
             self.keep_held().await;
         }
     }
@@ -55,29 +55,18 @@ impl Reconciliation<'_> {
         }
         let record = self.locks[index].record.clone();
         match release_way(&record) {
-            Ok(ReleaseWay::Step(step)) => {
+            Ok(Some(step)) => {
                 let owner = record.owner().unwrap_or_default();
                 let response = Response::default();
-                let now_ms = record.seen.server_ms.unwrap_or_default();
                 let inputs = StepInputs {
-                    now_ms,
+                    now_ms: record.seen.server_ms.unwrap_or_default(),
+                    fingerprint: record.fingerprint().unwrap_or_default(),
                     ..StepInputs::new(&record.schema, &record.key, owner, &response)
                 };
-                let manual = ManualStep {
-                    step,
-                    report: report("release", &record, owner),
-                    audit_word: "released",
-                    inputs,
-                    needs_time: record.schema.sends_time(step),
-                    needs_step_lock: false,
-                    key_index: self.locks[index].key_index,
-                    question: "",
-                    shows_owner: false,
-                    is_verified: true,
-                };
+                let manual = ManualStep::new("release", &record, step, inputs);
                 self.execute_step(index, &manual, manual_step::was_released).await;
             }
-            Ok(ReleaseWay::Removal) => self.remove(index).await,
+            Ok(None) => self.remove(index).await,
             Err(why) => self.locks[index].fate = Fate::Left(format!("not done, but {why}")),
         }
     }
@@ -119,7 +108,7 @@ impl Reconciliation<'_> {
             return false;
         }
         if let TimeLeft::Millis(left) = record.seen.keys[lock.key_index].time_left
-            && Duration::from_millis(left) < MIN_LEFT.min(self.options.hold / 2)
+            && Duration::from_millis(left) < MIN_LEFT.min(self.args.hold / 2)
         {
             lock.fate = Fate::Left(
                 "it would end during the step; run the command again if it is still there"
@@ -132,42 +121,18 @@ impl Reconciliation<'_> {
         true
     }
 
-    async fn complete(&mut self, index: usize, given: &DoneResponse) {
+    /// Stores the response of one lock.
+    ///
+    /// # Errors
+    /// Why it cannot be stored; then nothing was sent.
+    async fn complete(&mut self, index: usize, given: &DoneResponse) -> Result<(), String> {
         let record = self.locks[index].record.clone();
-        let key_index = record.schema.result_key_index();
-        let prepared = completion_of(&record, given).and_then(|(step, response)| {
-            let chosen =
-                ChosenCompletion::of_lock(&record).map_err(|error| error.message.clone())?;
-            Ok((step, response, chosen))
-        });
-        let (step, response, chosen) = match prepared {
-            Ok(prepared) => prepared,
-            Err(why) => {
-                self.locks[index].fate = Fate::Refused(why);
-                return;
-            }
-        };
-        let inputs = match chosen.checked_inputs(&record, &response, None) {
-            Ok(inputs) => inputs,
-            Err(error) => {
-                self.locks[index].fate = Fate::Refused(error.message);
-                return;
-            }
-        };
-        let manual = ManualStep {
-            step,
-            report: report("complete", &record, &chosen.owner),
-            audit_word: "completed",
-            inputs: inputs.clone(),
-            needs_time: chosen.needs_time(&record.schema),
-            needs_step_lock: false,
-            key_index,
-            question: "",
-            shows_owner: false,
-            is_verified: true,
-        };
-        let read_back = |now: &Record| manual_step::was_stored(&record, now, &inputs);
+        let (step, response, chosen) = completion_of(&record, given)?;
+        let inputs = chosen.checked_inputs(&record, &response, None).map_err(in_words)?;
+        let manual = ManualStep::new("complete", &record, step, inputs);
+        let read_back = |now: &Record| manual_step::was_stored(&record, now, &manual.inputs);
         self.execute_step(index, &manual, read_back).await;
+        Ok(())
     }
 
     /// Makes a step of the service, and notes what became of the lock.
@@ -189,7 +154,7 @@ impl Reconciliation<'_> {
             result = step.execute_and_note(journal, writer, now, &read_back).await;
         }
         self.check_replicas();
-        let StepResult { executed, noted } = match result {
+        let (executed, noted) = match result {
             Ok(result) => result,
             Err(error) => {
                 self.locks[index].fate = Fate::Failed(format!(
@@ -200,24 +165,18 @@ impl Reconciliation<'_> {
             }
         };
         let fate = match &executed {
-            Ok(outcome) if step.took_effect(outcome) => {
+            Ok(outcome) => {
                 let how = match &outcome.reply {
                     Some(reply) => format!("the service answered {}", words::reply(reply)),
                     None => "the reply was lost, but reading back shows it".to_owned(),
                 };
-                let then = words::then(&outcome.now);
-                if step.audit_word == "completed" {
-                    Fate::Completed(format!("completed: {how}; {then}"))
+                if !step.took_effect(outcome) {
+                    Fate::Failed(format!("{how} and did not do it"))
+                } else if step.report.name == "complete" {
+                    Fate::Completed(format!("completed: {how}; {}", words::then(&outcome.now)))
                 } else {
                     Fate::Released(format!("released: {how}"))
                 }
-            }
-            Ok(outcome) => {
-                let answer = match &outcome.reply {
-                    Some(reply) => words::reply(reply),
-                    None => "nothing".to_owned(),
-                };
-                Fate::Failed(format!("the service answered {answer} and did not do it"))
             }
             Err(error) => fate_of(error),
         };
@@ -249,15 +208,9 @@ impl Reconciliation<'_> {
             journal.apply(writer, only, KeyAction::Remove, "unlocked", now).await;
         let lock = &mut self.locks[index];
         match outcomes.first() {
-            Some(Outcome::Done | Outcome::Expires(_)) => {
+            Some(Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone) => {
                 lock.fate = Fate::Released(
                     "released: its lock was removed, because its service has no release step"
-                        .to_owned(),
-                );
-            }
-            Some(Outcome::FoundDone) => {
-                lock.fate = Fate::Released(
-                    "released: the reply was lost, but reading back shows that the lock is gone"
                         .to_owned(),
                 );
             }
@@ -266,9 +219,8 @@ impl Reconciliation<'_> {
                     "outcome unknown: its removal was sent, but the reply was lost".to_owned(),
                 );
             }
-            Some(Outcome::Gone) => lock.has_changed(LockChange::Other("the lock has ended")),
-            Some(Outcome::ChangedMeanwhile | Outcome::Kept) => {
-                lock.has_changed(LockChange::Other("another client changed it"));
+            Some(Outcome::Gone | Outcome::ChangedMeanwhile | Outcome::Kept) => {
+                lock.has_changed(LockChange::Other(CHANGED_IN_STEP));
             }
             Some(Outcome::NotMade | Outcome::Partly) | None => {
                 let why = match &ended {
@@ -311,16 +263,6 @@ impl Reconciliation<'_> {
             return;
         }
         self.trouble.get_or_insert(error);
-    }
-}
-
-fn report<'a>(name: &'static str, record: &'a Record, owner: &'a [u8]) -> StepReport<'a> {
-    StepReport {
-        name,
-        record,
-        predicted: None,
-        owner: if owner.is_empty() { None } else { Some(owner) },
-        rehearsed_next: None,
     }
 }
 

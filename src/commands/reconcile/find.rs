@@ -67,6 +67,8 @@ pub(super) struct Found {
     pub(super) unreachable: Option<StoreError>,
     /// True if a scan found the locks.
     pub(super) is_scan: bool,
+    /// The index of the key that names a record, by the record's first Redis key.
+    pub(super) named_by: HashMap<Vec<u8>, usize>,
 }
 
 /// A lock, and whether it is reconciled.
@@ -78,22 +80,6 @@ struct CheckedLock {
     former_ms: Option<u64>,
     /// True if its deadline is not that of its worker.
     is_extended: bool,
-}
-
-/// The locks of the keys that the operator named. A record counts once.
-pub(super) struct LocksOfKeys {
-    pub(super) found: Found,
-    /// The index of the key that names a record, by the record's first Redis key.
-    pub(super) named_by: HashMap<Vec<u8>, usize>,
-}
-
-/// What a key of the operator can be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeyKind {
-    /// An idempotency key, a Redis key, or the name of a record.
-    Any,
-    /// Only an idempotency key, because a provider does not know Redis keys.
-    Idempotency,
 }
 
 /// A key whose lock is not reconciled, and why.
@@ -292,15 +278,11 @@ impl LockSearch<'_> {
             candidates.iter().map(|candidate| candidate.redis_keys.clone()).collect();
         let read = reader.read_or_fail(&wanted, ReadLimit::Whole).await?;
         for ((candidate, identity), seen) in candidates.into_iter().zip(identities).zip(read) {
-            let key = candidate.key.clone();
             let seen = match seen {
                 Ok(seen) => seen,
                 Err(error) => {
-                    found.left_out.push(UnreconciledKey {
-                        key,
-                        schema: None,
-                        why: error.to_string(),
-                    });
+                    let (key, why) = (candidate.key, error.to_string());
+                    found.left_out.push(UnreconciledKey { key, schema: None, why });
                     continue;
                 }
             };
@@ -317,7 +299,8 @@ impl LockSearch<'_> {
         Ok(())
     }
 
-    /// Finds the locks of keys that the operator or a provider's file named.
+    /// Finds the locks of keys that the operator or a provider's file named. A provider does not know
+    /// Redis keys, so those of its file are only idempotency keys (`is_provided`).
     ///
     /// # Errors
     /// The server could not be asked.
@@ -325,8 +308,8 @@ impl LockSearch<'_> {
         &self,
         reader: &mut RecordReader,
         keys: &[GivenKey],
-        kind: KeyKind,
-    ) -> Result<LocksOfKeys> {
+        is_provided: bool,
+    ) -> Result<Found> {
         let lookup = Lookup {
             first_read: ReadLimit::Whole,
             thresholds: Thresholds::default(),
@@ -334,67 +317,34 @@ impl LockSearch<'_> {
             keeps_unrecognised: true,
         };
         let mut found = Found { keys: keys.len() as u64, ..Found::default() };
-        let mut named_by: HashMap<Vec<u8>, usize> = HashMap::new();
         for (page, some) in keys.chunks(PAGE).enumerate() {
             let results = lookup.find(reader, self.catalog, some.to_vec()).await?;
             for (index, mut result) in results.into_iter().enumerate() {
-                let index = page * PAGE + index;
-                if kind == KeyKind::Idempotency && !result.records.is_empty() {
-                    let LookupResult { given: key, records, .. } = &mut result;
-                    records.retain(|record| record.key == *key);
-                    if records.is_empty() {
-                        let (key, why) = (result.given, NOT_A_KEY.to_owned());
-                        found.left_out.push(UnreconciledKey { key, schema: None, why });
-                        continue;
-                    }
-                }
-                let record = match record_of(&mut result, self.catalog) {
+                let record = match record_of(&mut result, self.catalog, is_provided) {
                     Ok(record) => record,
                     Err(why) => {
-                        found.left_out.push(UnreconciledKey {
-                            key: result.given,
-                            schema: None,
-                            why,
-                        });
+                        let (key, schema) = (result.given, None);
+                        found.left_out.push(UnreconciledKey { key, schema, why });
                         continue;
                     }
                 };
                 let redis_key = record.seen.keys[0].redis_key.clone();
-                if named_by.insert(redis_key, index).is_some() {
+                if found.named_by.insert(redis_key, page * PAGE + index).is_some() {
                     continue;
                 }
-                let before = (found.locks.len(), found.left_out.len(), found.waiting.len());
-                let before_by_deadline = found.young_by_deadline;
-                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                if !matches!(self.selection.selects(&record), Selected::Yes(())) {
-                    let why = "the options exclude it".to_owned();
-                    found.left_out.push(UnreconciledKey { key, schema, why });
-                    continue;
-                }
-                self.add(record, &mut found);
-                // The operator named this key, so the report says why it is left alone.
-                if before == (found.locks.len(), found.left_out.len(), found.waiting.len()) {
-                    let why = if found.young_by_deadline > before_by_deadline {
-                        "its deadline makes it younger than --older-than".to_owned()
-                    } else {
-                        "it is younger than --older-than".to_owned()
-                    };
-                    found.left_out.push(UnreconciledKey { key, schema, why });
+                match self.selection.selects(&record) {
+                    Selected::Yes(()) => self.add(record, &mut found),
+                    _ => found.leave(&record, "the options exclude it".to_owned()),
                 }
             }
         }
-        found.young = 0;
-        Ok(LocksOfKeys { found, named_by })
+        Ok(found)
     }
 
     fn add(&self, record: Record, found: &mut Found) {
         let key_index = match reconcilable(&record) {
             Ok(key_index) => key_index,
-            Err(why) => {
-                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                found.left_out.push(UnreconciledKey { key, schema, why });
-                return;
-            }
+            Err(why) => return found.leave(&record, why),
         };
         let lock = &record.seen.keys[key_index];
         let former_ms = self.extensions.former_ms(lock);
@@ -420,24 +370,15 @@ impl LockSearch<'_> {
 }
 
 impl Found {
+    fn leave(&mut self, record: &Record, why: String) {
+        let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
+        self.left_out.push(UnreconciledKey { key, schema, why });
+    }
+
     /// Takes a lock, or notes why not.
     fn settle(&mut self, lock: CheckedLock) {
         let CheckedLock { record, key_index, eligibility, former_ms, is_extended } = lock;
-        match eligibility {
-            Eligibility::Young => self.young += 1,
-            Eligibility::YoungByDeadline => {
-                self.young += 1;
-                self.young_by_deadline += 1;
-            }
-            Eligibility::Renewed(why) => {
-                self.renewed += 1;
-                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                self.left_out.push(UnreconciledKey { key, schema, why });
-            }
-            Eligibility::Left(why) => {
-                let (key, schema) = (record.key.clone(), Some(record.schema.name.clone()));
-                self.left_out.push(UnreconciledKey { key, schema, why });
-            }
+        let why = match eligibility {
             Eligibility::Taken(because) => {
                 let question = question(&record, is_extended);
                 // An earlier run was ended before it could give the lock its deadline back.
@@ -453,7 +394,6 @@ impl Found {
                     because,
                     question,
                     hold,
-                    is_former_known: former_ms.is_some(),
                     lost_until_ms: None,
                     is_unread: false,
                     earlier_ms: Vec::new(),
@@ -462,7 +402,24 @@ impl Found {
                     untested: None,
                     fate: Fate::Open,
                 });
+                return;
             }
+            Eligibility::YoungByDeadline => {
+                self.young_by_deadline += 1;
+                "its deadline makes it younger than --older-than".to_owned()
+            }
+            Eligibility::Young => "it is younger than --older-than".to_owned(),
+            Eligibility::Renewed(why) => {
+                self.renewed += 1;
+                return self.leave(&record, why);
+            }
+            Eligibility::Left(why) => return self.leave(&record, why),
+        };
+        // If the operator named this key, the report says why it is left alone.
+        if self.is_scan {
+            self.young += 1;
+        } else {
+            self.leave(&record, why);
         }
     }
 
@@ -470,20 +427,10 @@ impl Found {
     /// one keeps it. An owner of whom nothing is known counts as alive.
     ///
     /// # Errors
-    /// Usage: the command cannot be run. Ctrl-C.
-    pub(super) async fn ask_owners(
-        &mut self,
-        owners: &mut OwnerCheck,
-        interrupt: &Interrupt,
-    ) -> Result<()> {
+    /// Usage: the command cannot be run.
+    pub(super) async fn ask_owners(&mut self, owners: &mut OwnerCheck) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        let known = waiting.iter().filter_map(|lock| lock.record.owner());
-        match interrupt.unless_raised(owners.ask(known)).await {
-            Some(asked) => asked?,
-            None => {
-                return Err(CommandError::interrupted("interrupted").changed_nothing().into());
-            }
-        }
+        owners.ask(waiting.iter().filter_map(|lock| lock.record.owner())).await?;
         for mut lock in waiting {
             let answer = lock.record.owner().map(|owner| owners.answer(owner));
             lock.eligibility = match answer {
@@ -513,7 +460,18 @@ impl Found {
 ///
 /// # Errors
 /// Why there is none, or which one is unknown.
-fn record_of(found: &mut LookupResult, catalog: &Catalog) -> Result<Record, String> {
+fn record_of(
+    found: &mut LookupResult,
+    catalog: &Catalog,
+    is_provided: bool,
+) -> Result<Record, String> {
+    if is_provided && !found.records.is_empty() {
+        let LookupResult { given, records, .. } = &mut *found;
+        records.retain(|record| record.key == *given);
+        if records.is_empty() {
+            return Err(NOT_A_KEY.to_owned());
+        }
+    }
     if let Some(names) = found.several() {
         return Err(format!("ambiguous: it names {}", name::choices(&found.given, &names)));
     }

@@ -66,7 +66,7 @@ impl Reconciliation<'_> {
         }
         // The expiry in a value has to outlast the whole hold at first, and not less than the next
         // renewal later.
-        let hold = self.options.hold;
+        let hold = self.args.hold;
         let is_renewal = least < hold;
         let own_least = if is_renewal { hold / 4 } else { hold };
         let confirms = !is_renewal && self.confirm_args.wait_replicas.is_some();
@@ -122,7 +122,7 @@ impl Reconciliation<'_> {
     /// # Errors
     /// The log cannot be written, and nothing was extended.
     async fn extend(&mut self, batch: &[usize]) -> Result<()> {
-        let hold = self.options.hold;
+        let hold = self.args.hold;
         let now = self.session.now();
         let local_ms = self.session.now_ms();
         self.settle_unknown(batch).await;
@@ -336,7 +336,7 @@ impl Reconciliation<'_> {
 
     /// When [`Reconciliation::keep_held`] has something to do.
     pub(super) fn next_tick(&self) -> Instant {
-        self.next_check.min(self.held_at + self.options.hold / 8)
+        self.next_check.min(self.held_at + self.args.hold / 8)
     }
 
     /// Notices locks that changed, and renews the hold of locks of which less than three quarters
@@ -348,26 +348,22 @@ impl Reconciliation<'_> {
         }
         let before = self.plans();
         self.notice_changes().await;
-        self.renew().await;
+        if self.held_at.elapsed() >= self.args.hold / 8 {
+            self.renew().await;
+        }
         self.tell_void_plans(&before);
     }
 
     async fn renew(&mut self) {
-        if self.held_at.elapsed() < self.options.hold / 8 {
-            return;
-        }
-        if let Err(error) = self.hold(self.options.hold / 4 * 3).await {
+        if let Err(error) = self.hold(self.args.hold / 4 * 3).await {
             self.trouble.get_or_insert(error);
         }
     }
 
     /// Gives the locks that are held on the whole hold once more, at the end of the run.
     pub(super) async fn hold_on(&mut self) {
-        if self.trouble.is_some() || !self.locks.iter().any(ReconciledLock::is_held_on) {
-            return;
-        }
-        if let Err(error) = self.hold(self.options.hold / 4 * 3).await {
-            self.trouble.get_or_insert(error);
+        if self.trouble.is_none() && self.locks.iter().any(ReconciledLock::is_held_on) {
+            self.renew().await;
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use strum::IntoStaticStr;
 use tokio::time::Instant;
 
+use crate::domain::as_str::as_str;
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::age::millis;
 use crate::domain::record::{Comparison, Identity, Observation, Record, TimeLeft};
@@ -24,9 +26,6 @@ pub(super) struct ReconciledLock {
     /// The record as the program gets it, as JSON.
     pub(super) question: serde_json::Value,
     pub(super) hold: Hold,
-    /// True if the audit log has the deadline that the lock had before all runs. Otherwise the
-    /// former deadline is that which this run found.
-    pub(super) is_former_known: bool,
     /// When the lock ends that lost its extension, in milliseconds since the epoch.
     pub(super) lost_until_ms: Option<u64>,
     /// True if the last check could not read the lock.
@@ -73,7 +72,8 @@ pub(super) enum LockChange {
 const SLACK_MS: u64 = 2;
 
 /// What becomes of the lock.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub(super) enum Fate {
     /// Nothing is decided yet.
     Open,
@@ -95,23 +95,9 @@ pub(super) enum Fate {
     Failed(String),
 }
 
-impl Fate {
-    /// The word in JSON.
-    pub(super) fn as_str(&self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::ToComplete(_) => "to-complete",
-            Self::ToRelease => "to-release",
-            Self::Completed(_) => "completed",
-            Self::Released(_) => "released",
-            Self::Left(_) => "left",
-            Self::Refused(_) => "refused",
-            Self::Changed(_) => "changed",
-            Self::OutcomeUnknown(_) => "outcome-unknown",
-            Self::Failed(_) => "failed",
-        }
-    }
+as_str!(Fate);
 
+impl Fate {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Open => "nothing was decided".to_owned(),

@@ -54,39 +54,38 @@ impl Counts {
 
     /// `complete 12, release 3, leave 5, changed meanwhile 1`.
     pub(super) fn planned(&self, left_out: usize) -> String {
-        let mut words = format!(
-            "complete {}, release {}, leave {}, changed meanwhile {}",
-            self.to_complete,
-            self.to_release,
-            self.left + self.unknown + self.failed,
-            self.changed
-        );
-        if left_out > 0 {
-            words += &format!(", not reconciled {left_out}");
-        }
-        words
+        list(&[
+            ("complete", self.to_complete),
+            ("release", self.to_release),
+            ("leave", self.left + self.unknown + self.failed),
+            ("changed meanwhile", self.changed),
+            ("not reconciled", left_out),
+        ])
     }
 
     /// `completed 12, released 3, left 5, changed meanwhile 1`.
     pub(super) fn words(&self, left_out: usize) -> String {
-        let mut words = format!(
-            "completed {}, released {}, left {}, changed meanwhile {}",
-            self.completed,
-            self.released,
-            self.left + self.to_complete + self.to_release,
-            self.changed
-        );
-        if self.failed > 0 {
-            words += &format!(", failed {}", self.failed);
-        }
-        if self.unknown > 0 {
-            words += &format!(", outcome unknown {}", self.unknown);
-        }
-        if left_out > 0 {
-            words += &format!(", not reconciled {left_out}");
-        }
-        words
+        list(&[
+            ("completed", self.completed),
+            ("released", self.released),
+            ("left", self.left + self.to_complete + self.to_release),
+            ("changed meanwhile", self.changed),
+            ("failed", self.failed),
+            ("outcome unknown", self.unknown),
+            ("not reconciled", left_out),
+        ])
     }
+}
+
+/// The first four counts, and each other one that is not 0.
+fn list(counts: &[(&str, usize)]) -> String {
+    let mut words = Vec::new();
+    for (index, (what, count)) in counts.iter().enumerate() {
+        if index < 4 || *count > 0 {
+            words.push(format!("{what} {count}"));
+        }
+    }
+    words.join(", ")
 }
 
 /// The table of the locks and of what is planned for each.
@@ -136,32 +135,15 @@ pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
             continue;
         }
         let line = session.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
-        let advice = if matches!(lock.fate, Fate::OutcomeUnknown(_)) {
-            format!(
-                "the operation is done: `{line}` shows whether its response is stored; if not, run \
-                the same command again"
-            )
-        } else if lock.has_ended(now_ms) {
-            format!(
-                "the operation is done, but its lock has ended, so a retry may have executed it \
-                again; `{line}` shows what is stored"
-            )
-        } else if lock.is_never_stored()
-            && let Some(freeing) = freeing_hint(&lock.record)
-        {
-            format!("the operation is done, but its response is never stored; {freeing}")
-        } else if lock.record.schema.complete.is_none()
-            && let Some(freeing) = freeing_hint(&lock.record)
-        {
-            format!(
-                "the operation is done, but idemctl cannot store its response, so only the service \
-                can; {freeing}"
-            )
-        } else {
-            format!(
-                "the operation is done: try to store its response with `complete` before the lock \
-                ends; `{line}` shows it"
-            )
+        let can_be_stored = lock.record.schema.complete.is_some() && !lock.is_never_stored();
+        let advice = match freeing_hint(&lock.record) {
+            Some(freeing) if !can_be_stored => {
+                format!("the operation is done, but its response cannot be stored; {freeing}")
+            }
+            _ => format!(
+                "the operation is done: try to store its response with `complete`, unless `{line}` \
+                shows that it is stored, or that a retry has executed it again"
+            ),
         };
         session.ui.hint(&advice);
     }
@@ -177,8 +159,7 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     }
     match &lock.hold {
         Hold::None | Hold::Ended | Hold::Unknown { until_ms: None, .. } => String::new(),
-        Hold::PutBack if lock.is_former_known => "; it has its former deadline again".to_owned(),
-        Hold::PutBack => "; it has the deadline again that it had before this run".to_owned(),
+        Hold::PutBack => "; it has an earlier deadline again".to_owned(),
         Hold::Extended { until_ms, .. } => {
             let why = match &lock.not_back {
                 Some(why) => format!(" ({why})"),
@@ -197,12 +178,11 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
     }
 }
 
-/// Prints which locks are not reconciled, and why. `same_command` is the command line of this run.
-pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command: &str) {
+/// Prints which locks are not reconciled, and why.
+pub(super) fn print_left_out(session: &mut Session, found: &Found) {
     if found.young > 0 {
-        let count = found.young;
-        let locks = if count == 1 { "1 lock is" } else { &format!("{count} locks are") };
-        session.ui.detail(&format!("{locks} younger than --older-than, or changed meanwhile"));
+        let locks = words::counted(found.young, "lock");
+        session.ui.detail(&format!("Younger than --older-than, or changed meanwhile: {locks}"));
     }
     if found.alive > 0 {
         let locks = words::counted(found.alive, "lock");
@@ -219,21 +199,13 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found, same_command:
         let more = found.left_out.len() - MAX_NAMED;
         session.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
     }
-    let elsewhere = "A run of reconcile by another user or on another machine may have extended \
-        them, and was killed before it could give the deadlines back. Then run this command there";
-    if found.renewed > 0 {
+    let maybe_extended = found.renewed + found.young_by_deadline;
+    if maybe_extended > 0 {
         session.ui.hint(&format!(
-            "locks that end later than the lock TTL allows: {}. {elsewhere}: `{same_command}`. \
-            Otherwise the workers may be alive; `force-unlock`, or a step that the schema \
-            describes (`complete`, `release`), changes a lock that you checked yourself",
-            found.renewed
-        ));
-    }
-    if found.young_by_deadline > 0 {
-        session.ui.hint(&format!(
-            "locks that are younger than --older-than only by their deadlines: {}. {elsewhere}, \
-            with any --hold: `{same_command}`",
-            found.young_by_deadline
+            "locks that end later than the lock TTL allows, or that only their deadlines make \
+            younger than --older-than: {maybe_extended}. A run of reconcile by another user or on \
+            another machine may have extended them, and was killed before it could give the \
+            deadlines back. Then run the same command there, with any --hold"
         ));
     }
 }

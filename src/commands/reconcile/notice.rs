@@ -112,7 +112,7 @@ impl Reconciliation<'_> {
     /// Sets the time of the next check: soon enough that the operator can act before a lock ends
     /// whose extension was lost, and at least `least` from now.
     pub(super) fn schedule_check(&mut self, least: Duration) {
-        let mut period = LONGEST.min(self.options.hold / 8);
+        let mut period = LONGEST.min(self.args.hold / 8);
         let local_ms = self.session.now_ms();
         for lock in &self.locks {
             if let Some(left) = lock.former_left(local_ms) {

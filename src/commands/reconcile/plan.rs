@@ -2,8 +2,10 @@
 //! replays exactly this response, as a rehearsal on a temporary local Redis shows.
 
 use super::lock::Fate;
-use super::reconciliation::{Reconciliation, Rehearsals};
-use crate::change::completion::{ChosenCompletion, RehearsalOutcome, check_delivery};
+use super::reconciliation::Reconciliation;
+use crate::change::completion::{
+    ChosenCompletion, RehearsalOutcome, check_delivery, local_servers,
+};
 use crate::change::{check_ttls, time_for};
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
@@ -12,16 +14,7 @@ use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
 use crate::domain::step::{Answer, StepInputs};
 use crate::exit::CommandError;
-use crate::sim::simulate::LocalServers;
-use crate::sim::{NotRehearsed, RehearsalServer};
-
-/// How a lock is released.
-pub(super) enum ReleaseWay<'a> {
-    /// By the service's own step.
-    Step(&'a Step),
-    /// By removing the lock's Redis key, because the service has no such step.
-    Removal,
-}
+use crate::sim::RehearsalServer;
 
 impl Reconciliation<'_> {
     /// Decides what is done to each lock that has an answer.
@@ -38,7 +31,7 @@ impl Reconciliation<'_> {
             let fate = match &lock.answer {
                 None => Fate::Left("it was not asked about".to_owned()),
                 Some(ProviderAnswer::Unknown(why)) => Fate::Left(format!("unknown: {why}")),
-                Some(ProviderAnswer::NotDone) if self.options.is_from_file => Fate::Left(
+                Some(ProviderAnswer::NotDone) if self.args.ask.is_none() => Fate::Left(
                     "not done, but a file cannot confirm this a second time; use --ask".to_owned(),
                 ),
                 Some(ProviderAnswer::NotDone) => match release_way(&lock.record) {
@@ -71,8 +64,7 @@ impl Reconciliation<'_> {
         record: &Record,
         given: &DoneResponse,
     ) -> Result<Option<String>, String> {
-        let (step, response) = completion_of(record, given)?;
-        let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
+        let (step, response, chosen) = completion_of(record, given)?;
         let inputs = chosen.checked_inputs(record, &response, None).map_err(in_words)?;
         if manual_step::predict_complete(record, &chosen.owner, None) != Meaning::Stored {
             return Err("the service would refuse to store the response".to_owned());
@@ -110,17 +102,9 @@ impl Reconciliation<'_> {
         if !is_needed {
             return;
         }
-        let environment = self.session.settings.environment();
-        let servers = LocalServers {
-            path: environment.path(),
-            temp_dir: environment.temp_dir(),
-            like: self.session.settings.target().clone(),
-        };
-        self.rehearsals = match self.while_held(RehearsalServer::start(&servers)).await {
-            Ok(server) => Rehearsals::Running(Box::new(server)),
-            Err(NotRehearsed::NoServer(why)) => Rehearsals::Missing(why.to_string()),
-            Err(NotRehearsed::Store(why)) => Rehearsals::Missing(why.to_string()),
-        };
+        let servers = local_servers(self.session);
+        let started = self.while_held(RehearsalServer::start(&servers)).await;
+        self.rehearsals = Some(started.map_err(|why| why.to_string()));
     }
 
     /// Tries the completion on the temporary local Redis.
@@ -130,31 +114,23 @@ impl Reconciliation<'_> {
         step: &Step,
         inputs: &StepInputs<'_>,
     ) -> RehearsalOutcome {
-        if record.schema.begin.is_none() {
-            return RehearsalOutcome::NotNeeded;
-        }
         match &mut self.rehearsals {
-            Rehearsals::Running(server) => {
-                match server.rehearse(record, step, inputs, None).await {
-                    Ok(Some(rehearsal)) => RehearsalOutcome::Ran(rehearsal),
-                    Ok(None) => RehearsalOutcome::NotNeeded,
-                    Err(why) => RehearsalOutcome::NotRun(why.to_string()),
-                }
-            }
-            Rehearsals::Missing(why) => RehearsalOutcome::NotRun(why.clone()),
-            Rehearsals::NotStarted => RehearsalOutcome::NotNeeded,
+            Some(_) if record.schema.begin.is_none() => RehearsalOutcome::NotNeeded,
+            Some(Ok(server)) => server.rehearse(record, step, inputs, None).await.into(),
+            Some(Err(why)) => RehearsalOutcome::NotRun(why.clone()),
+            None => RehearsalOutcome::NotNeeded,
         }
     }
 }
 
-/// The step and the response that complete a lock.
+/// The step and the response that complete a lock, in the name of its holder.
 ///
 /// # Errors
 /// Why the response cannot be stored.
 pub(super) fn completion_of<'a>(
     record: &'a Record,
     given: &DoneResponse,
-) -> Result<(&'a Step, Response), String> {
+) -> Result<(&'a Step, Response, ChosenCompletion), String> {
     let schema = &record.schema;
     let Some(step) = &schema.complete else {
         return Err(format!("the schema of {} describes no complete step", schema.name));
@@ -172,14 +148,16 @@ pub(super) fn completion_of<'a>(
         );
     }
     let response = input.response(schema).map_err(|misfit| misfit.message)?;
-    Ok((step, response))
+    let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
+    Ok((step, response, chosen))
 }
 
-/// How the lock of a record is released.
+/// The service's own step that releases the lock of a record; `None` if the service has none, so that
+/// the lock's Redis key is removed.
 ///
 /// # Errors
 /// Why it is not.
-pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
+pub(super) fn release_way(record: &Record) -> Result<Option<&Step>, String> {
     match manual_step::releasable(record) {
         Ok(step) => {
             check_ttls(&record.schema, step).map_err(in_words)?;
@@ -189,16 +167,16 @@ pub(super) fn release_way(record: &Record) -> Result<ReleaseWay<'_>, String> {
             }
             time_for(&record.schema, record.seen.server_ms, record.schema.sends_time(step))
                 .map_err(in_words)?;
-            Ok(ReleaseWay::Step(step))
+            Ok(Some(step))
         }
         Err(NotExecutable::NoSuchStep | NotExecutable::Undescribed(_)) => {
             unlock::removable(record)?;
-            Ok(ReleaseWay::Removal)
+            Ok(None)
         }
         Err(why) => Err(why.to_string()),
     }
 }
 
-fn in_words(error: CommandError) -> String {
+pub(super) fn in_words(error: CommandError) -> String {
     error.message
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::domain::reconcile::{DoneResponse, ProviderAnswer, ProviderRow, parse_rows};
+use crate::domain::reconcile::{ProviderAnswer, ProviderRow, parse_rows};
 use crate::exit::CommandError;
 use crate::files;
 
@@ -20,7 +20,7 @@ pub(super) fn is_stdin(file: &Path) -> bool {
 ///
 /// # Errors
 /// Usage: a file cannot be read, or the first line that is wrong.
-pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, CommandError> {
+pub(super) fn read(file: &Path) -> Result<Vec<ProviderRow>, CommandError> {
     let wrong = |why: String| CommandError::usage(format!("--from {}: {why}", file.display()));
     let bytes = if is_stdin(file) {
         files::up_to(io::stdin().lock(), MOST)
@@ -28,33 +28,19 @@ pub(super) fn read(file: &Path) -> Result<Vec<(ProviderRow, ProviderAnswer)>, Co
         files::read_or_receive(file, MOST)
     };
     let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
-    let rows = parse_rows(&bytes).map_err(wrong)?;
+    let mut rows = parse_rows(&bytes).map_err(wrong)?;
     let folder = file.parent().unwrap_or(Path::new(""));
-    let mut all = Vec::with_capacity(rows.len());
-    for row in rows {
-        let answer = match row.outcome.as_str() {
-            "done" => {
-                let mut body = None;
-                if let Some(name) = &row.body_file {
-                    let read = path_below(folder, name).and_then(|path| files::read(&path, MOST));
-                    body = Some(read.map_err(|error| {
-                        wrong(format!("line {}: cannot read {name}: {error}", row.line))
-                    })?);
-                }
-                let response = DoneResponse {
-                    status: row.status,
-                    headers: Vec::new(),
-                    body,
-                    body_file: row.body_file.clone(),
-                };
-                ProviderAnswer::Done(Box::new(response))
-            }
-            "not-done" => ProviderAnswer::NotDone,
-            _ => ProviderAnswer::Unknown("the file says so".to_owned()),
-        };
-        all.push((row, answer));
+    for row in &mut rows {
+        if let ProviderAnswer::Done(response) = &mut row.answer
+            && let Some(name) = &response.body_file
+        {
+            let read = path_below(folder, name).and_then(|path| files::read(&path, MOST));
+            response.body = Some(read.map_err(|error| {
+                wrong(format!("line {}: cannot read {name}: {error}", row.line))
+            })?);
+        }
     }
-    Ok(all)
+    Ok(rows)
 }
 
 /// The path of a body file. Clients get the body, and the provider wrote the name, so a file outside

@@ -1,12 +1,12 @@
 //! A run: hold the locks, ask, plan, confirm, act, and give back what was not needed.
 
 use std::pin::pin;
-use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 
+use super::Args;
 use super::lock::{Fate, ReconciledLock};
 use crate::args::ConfirmArgs;
 use crate::ask_program::AskProgram;
@@ -14,19 +14,10 @@ use crate::change::Journal;
 use crate::domain::reconcile::ProviderAnswer;
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
+use crate::render::words;
 use crate::session::Session;
 use crate::sim::RehearsalServer;
 use crate::store::{RecordReader, StoreError, Writer};
-
-/// How a run asks, and how long it holds locks.
-pub(super) struct RunOptions {
-    pub(super) hold: Duration,
-    pub(super) confirm_after: Duration,
-    pub(super) jobs: usize,
-    /// `None` if the answers come from a file.
-    pub(super) program: Option<AskProgram>,
-    pub(super) is_from_file: bool,
-}
 
 /// What a run needs to change locks.
 pub(super) struct Changes {
@@ -34,26 +25,19 @@ pub(super) struct Changes {
     pub(super) journal: Journal,
 }
 
-/// The temporary local Redis on which completions are tried.
-pub(super) enum Rehearsals {
-    /// None was needed yet.
-    NotStarted,
-    Running(Box<RehearsalServer>),
-    /// It cannot be started, for this reason.
-    Missing(String),
-}
-
 /// The locks of a run, and what it takes to reconcile them.
 pub(super) struct Reconciliation<'a> {
     pub(super) session: &'a mut Session,
     pub(super) confirm_args: &'a ConfirmArgs,
-    pub(super) options: RunOptions,
+    pub(super) args: &'a Args,
     pub(super) locks: Vec<ReconciledLock>,
     pub(super) reader: RecordReader,
     /// `None` for a dry run.
     pub(super) changes: Option<Changes>,
     pub(super) interrupt: Interrupt,
-    pub(super) rehearsals: Rehearsals,
+    /// The temporary local Redis on which completions are tried, or why it cannot be started;
+    /// `None` if none was needed yet.
+    pub(super) rehearsals: Option<Result<RehearsalServer, String>>,
     /// When the hold was renewed last.
     pub(super) held_at: Instant,
     /// When the locks are checked next for changes.
@@ -101,13 +85,12 @@ impl Reconciliation<'_> {
         if open.is_empty() {
             return;
         }
-        let seconds = self.options.confirm_after.as_secs();
+        let seconds = self.args.confirm_after.as_secs();
         self.session.ui.status(&format!(
-            "Asking a second time about {} {} in {seconds} s ...",
-            open.len(),
-            if open.len() == 1 { "lock" } else { "locks" }
+            "Asking a second time about {} in {seconds} s ...",
+            words::counted(open.len() as u64, "lock")
         ));
-        if !self.wait_until(confirmed_at + self.options.confirm_after).await {
+        if !self.wait_until(confirmed_at + self.args.confirm_after).await {
             return;
         }
         // Another server may have become the master meanwhile.
@@ -136,7 +119,8 @@ impl Reconciliation<'_> {
     /// Asks about locks, several at a time, and holds all locks meanwhile. An answer to a second
     /// question is acted on at once.
     async fn ask(&mut self, indexes: Vec<usize>, attempt: u32) {
-        let Some(program) = self.options.program.clone() else { return };
+        let Some(command) = self.args.ask.clone() else { return };
+        let program = AskProgram { option: "--ask", command, patience: self.args.ask_timeout };
         let mut questions = Vec::with_capacity(indexes.len());
         for index in indexes {
             let mut question = self.locks[index].question.clone();
@@ -148,7 +132,7 @@ impl Reconciliation<'_> {
         let program = &program;
         let mut answers = stream::iter(questions)
             .map(|(index, question)| async move { (index, program.ask(question).await) })
-            .buffer_unordered(self.options.jobs);
+            .buffer_unordered(usize::from(self.args.jobs));
         let interrupt = self.interrupt.clone();
         loop {
             let tick = sleep_until(self.next_tick());
@@ -207,7 +191,8 @@ impl Reconciliation<'_> {
         question: &str,
         server: &str,
     ) -> Result<(), CommandError> {
-        let Some(mut dialog) = self.confirm_args.dialog(self.session, question, server)? else {
+        let Some(mut dialog) = self.confirm_args.dialog(self.session, question, server, false)?
+        else {
             return Ok(());
         };
         loop {

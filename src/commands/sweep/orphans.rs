@@ -13,7 +13,7 @@ use crate::domain::change::orphan::{self, INCLUDABLE, ORPHANED, Orphan};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Candidate, Evidence, Record, TimeLeft, ValueField, age};
 use crate::domain::schema::catalog::LOCK_BYTES;
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{Schema, TtlOf};
 use crate::domain::select::{Selected, Selection, unproven};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -57,24 +57,6 @@ pub(super) enum ActionArg {
 }
 
 impl SoughtArgs {
-    /// The options with which `list` shows the selected locks. `None` if the options select locks
-    /// by age and by findings. A sweep selects a lock that has one of the two, and `list` a lock
-    /// that has both.
-    pub(super) fn as_list_options(&self) -> Option<Vec<String>> {
-        let codes = self.codes();
-        let Some(age) = self.older_than else {
-            let names: Vec<_> = codes.iter().map(FindingCode::as_str).collect();
-            return Some(vec!["--finding".to_owned(), names.join(",")]);
-        };
-        if !codes.is_empty() {
-            return None;
-        }
-        // Without spaces, so that a shell reads the duration as one word.
-        let age = humantime::format_duration(age).to_string().replace(' ', "");
-        let state = State::InProgress.as_str().to_owned();
-        Some(vec!["--state".to_owned(), state, "--older-than".to_owned(), age])
-    }
-
     /// The findings that are sought, without that of `--older-than`.
     fn codes(&self) -> Vec<FindingCode> {
         let mut codes = Vec::new();

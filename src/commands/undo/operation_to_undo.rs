@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::changed_records::ChangedRecords;
-use super::there::command_there;
 use crate::args::ReturnArgs;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, Operations};
@@ -64,7 +63,7 @@ impl<'a> UndoCandidates<'a> {
         let mut newest_first = self.operations.all().rev();
         let last = newest_first
             .find(|operation| self.args.elsewhere || operation.was_on(self.here, self.server));
-        let Some(mut chosen) = last else { return Err(self.none_here(session)) };
+        let Some(mut chosen) = last else { return Err(self.none_here()) };
         while let Some(undone) = self.undone_by(chosen) {
             // Undoing an interrupted undo would remove the records that it has restored.
             if chosen.state != OperationState::Ended {
@@ -85,7 +84,7 @@ impl<'a> UndoCandidates<'a> {
         Ok(chosen)
     }
 
-    fn none_here(&self, session: &Session) -> CommandError {
+    fn none_here(&self) -> CommandError {
         let Some(last) = self.operations.last() else {
             return CommandError::new(Exit::No, "the audit log has no operation");
         };
@@ -94,16 +93,10 @@ impl<'a> UndoCandidates<'a> {
             "the audit log has no operation on this server; the last one, {}, was on {server}",
             last.name()
         );
-        let there = last.places.iter().find_map(|place| command_there(session, place, &last.op));
-        let hint = match there {
-            Some(line) => {
-                format!("`idemctl log` lists the operations; to undo that one, run `{line}`")
-            }
-            None => {
-                "`idemctl log` lists the operations; to undo one, run `idemctl undo OP`".to_owned()
-            }
-        };
-        CommandError::new(Exit::No, message).hint(hint)
+        CommandError::new(Exit::No, message).hint(
+            "`idemctl log` lists the operations; to undo one, connect to its server and run `idemctl \
+            undo OP`",
+        )
     }
 
     /// The operation that an undo undoes.
@@ -198,15 +191,8 @@ impl<'a> UndoCandidates<'a> {
                 "{} did not end, and the audit log does not list its changes",
                 operation.name()
             );
-            let hint = match self.before(operation) {
-                Some(before) => format!(
-                    "it is still running or was killed; inspect its records, or run `idemctl undo \
-                    {}` to undo {}, the operation before it",
-                    escape::again(&before.op),
-                    before.name()
-                ),
-                None => "it is still running or was killed; inspect its records".to_owned(),
-            };
+            let hint = "it is still running or was killed; inspect its records. `idemctl log` names the \
+                operations before it";
             return Err(CommandError::usage(message).hint(hint));
         }
         let hint = match &operation.backup {
@@ -220,20 +206,6 @@ impl<'a> UndoCandidates<'a> {
             operation.name()
         );
         Err(CommandError::usage(message).hint(hint))
-    }
-
-    /// The operation on this server before that one.
-    fn before(&self, operation: &Operation) -> Option<&'a Operation> {
-        let mut before = None;
-        for other in self.operations.all() {
-            if other.op == operation.op {
-                break;
-            }
-            if other.was_on(self.here, self.server) {
-                before = Some(other);
-            }
-        }
-        before
     }
 }
 

@@ -67,14 +67,10 @@ pub(super) async fn plan(
     let seen = client.look_whole(&redis_keys, needs_checksums).await?;
     let is_nothing_read = seen.iter().all(Result::is_err);
     let reader = client.reader();
-    let mut observations = Vec::with_capacity(records.len());
-    let mut errors = Vec::with_capacity(records.len());
+    let mut observed = Vec::with_capacity(records.len());
     for (seen, keys) in seen.into_iter().zip(&redis_keys) {
         match seen {
-            Ok(seen) => {
-                observations.push(seen);
-                errors.push(None);
-            }
+            Ok(seen) => observed.push((seen, None)),
             Err(error) => {
                 // If the Redis user may read none of the records, the error is about the Redis
                 // user's rights.
@@ -86,18 +82,15 @@ pub(super) async fn plan(
                     return Err(error.into());
                 }
                 // One unreadable record does not keep the others from being undone.
-                observations.push(unread(keys));
-                errors.push(Some(error));
+                observed.push((unread(keys), Some(error)));
             }
         }
     }
-    let saved = SavedValues::read(op, records, &observations)?;
+    let saved = SavedValues::read(op, records, &observed)?;
     let mut planned = Vec::with_capacity(records.len());
-    let mut errors = errors.into_iter();
-    for (index, seen) in observations.into_iter().enumerate() {
-        let schema = schemas[index].as_ref();
-        let mut record = PlannedRecord::new(&records[index], schema, seen, &saved);
-        if let Some(Some(error)) = errors.next() {
+    for ((changed, schema), (seen, error)) in records.iter().zip(&schemas).zip(observed) {
+        let mut record = PlannedRecord::new(changed, schema.as_ref(), seen, &saved);
+        if let Some(error) = error {
             let ending = if error.is_of_the_slot() { Ending::Moving } else { Ending::Unread };
             record.plan = UndoPlan::Leave(ending);
             record.error = Some(error);
@@ -305,10 +298,10 @@ impl SavedValues {
     fn read(
         op: &str,
         records: &[ChangedRecord],
-        observations: &[Observation],
+        observed: &[(Observation, Option<StoreError>)],
     ) -> Result<Self, CommandError> {
         let mut wanted: BTreeMap<&str, HashSet<&[u8]>> = BTreeMap::new();
-        for (record, now) in records.iter().zip(observations) {
+        for (record, (now, _)) in records.iter().zip(observed) {
             for change in &record.changes {
                 let key = now.keys.iter().find(|key| key.redis_key == change.redis_key);
                 let (Some(key), Some(after)) = (key, &change.after) else { continue };

@@ -9,9 +9,8 @@ use anyhow::Result;
 
 use super::changed_records::{ChangedRecord, ChangedRecords};
 use super::operation_to_undo::{UndoCandidates, backup_of_unended, unreadable};
-use super::there::command_there;
 use crate::args::ReturnArgs;
-use crate::change::restore::{may_go_to, nothing_meant};
+use crate::change::restore::may_go_to;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
@@ -82,10 +81,6 @@ impl UndoneOperation {
             log: path,
         };
         found.survey().map_err(|error| unreadable(&found.log, &error))?;
-        if found.only.is_all_unknown() {
-            let why = format!("{} made no change to these keys that can be undone", found.name());
-            return Err(nothing_meant(&found.only, why).into());
-        }
         if found.operation.state == OperationState::Unended {
             found.check_unended()?;
             let name = found.name();
@@ -204,20 +199,6 @@ impl UndoneOperation {
             may_go_to(session, &what, &from, here, elsewhere)?;
         }
         Ok(())
-    }
-
-    /// The error with a hint that leads to the server of the operation, if that is known, because
-    /// an undo on another server is rarely intended.
-    pub(super) fn lead_there(&self, session: &Session, stop: CommandError) -> CommandError {
-        for place in &self.operation.places {
-            if let Some(line) = command_there(session, place, &self.operation.op) {
-                let elsewhere = "or pass --elsewhere to undo it on this server";
-                return stop.hint(format!(
-                    "nothing was changed; to undo it on its own server, run `{line}` ({elsewhere})"
-                ));
-            }
-        }
-        stop
     }
 
     /// The operation's name for people.

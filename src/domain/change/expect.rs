@@ -1,9 +1,8 @@
 //! The operator's expectation before a change: an owner, or the identity of the lock's Redis key.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
 
+use crate::domain::hex::hex;
 use crate::domain::record::{Content, Deadline, KeyState, Record};
 
 /// Stands for the expiry of a lock that never expires.
@@ -86,17 +85,9 @@ pub(crate) fn token(record: &Record) -> Option<String> {
 
 fn hash(lock: &KeyState) -> Option<String> {
     match &lock.content {
-        Content::Text { head, .. } if lock.content.is_whole() => Some(sha256_hex(head)),
+        Content::Text { head, .. } if lock.content.is_whole() => Some(hex(&Sha256::digest(head))),
         _ => None,
     }
-}
-
-fn sha256_hex(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
 }
 
 #[cfg(test)]

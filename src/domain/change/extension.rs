@@ -1,16 +1,7 @@
 //! Which locks may be extended.
 
-use crate::domain::record::{Record, TimeLeft};
+use crate::domain::record::Record;
 use crate::domain::schema::State;
-
-/// Why extending a lock would not lengthen its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needless {
-    /// The lock never expires, so any TTL would shorten its life.
-    ForEver,
-    /// The lock has this many milliseconds left, which is at least the requested TTL.
-    Longer(u64),
-}
 
 /// The index of the lock that may be extended.
 ///
@@ -43,30 +34,13 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     }
 }
 
-/// Why a lock needs no extension to this many milliseconds; `None` if it needs one.
-pub(crate) fn is_needless(record: &Record, key_index: usize, millis: u64) -> Option<Needless> {
-    match record.seen.keys[key_index].time_left {
-        TimeLeft::NoExpiry => Some(Needless::ForEver),
-        // An extension must never take time from a lock.
-        TimeLeft::Millis(left) if left >= millis => Some(Needless::Longer(left)),
-        TimeLeft::Millis(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::record::TimeLeft;
     use crate::domain::samples::{CHI_LOCK, CHI_RESULT, chi};
 
     /// Rule: an extension never takes time from a lock.
-    #[test]
-    fn a_lock_with_as_much_time_needs_none() {
-        let lock = |time_left| is_needless(&chi(CHI_LOCK, time_left), 0, 5_000);
-        assert_eq!(lock(TimeLeft::Millis(4_999)), None);
-        assert_eq!(lock(TimeLeft::Millis(5_000)), Some(Needless::Longer(5_000)));
-        assert_eq!(lock(TimeLeft::NoExpiry), Some(Needless::ForEver));
-    }
-
     #[test]
     fn only_a_lock_that_is_held_is_extended() {
         assert_eq!(extendable(&chi(CHI_LOCK, TimeLeft::Millis(9))), Ok(0));

@@ -92,10 +92,9 @@ fn is_any_text_and_leads_on(reply: &Reply) -> bool {
     reply.means == Meaning::Next && is_any
 }
 
-/// True if the step may take a lock before or with its predicted reply, and before it with
-/// `earlier`: a call up to there is a script, or a command that writes the lock's Redis key in this
+/// True if the step may take a lock before or with its predicted reply: a call up to there is a script, or a command that writes the lock's Redis key in this
 /// state.
-pub(crate) fn may_take_lock(record: &Record, fingerprint: &str, earlier: bool) -> bool {
+pub(crate) fn may_take_lock(record: &Record, fingerprint: &str) -> bool {
     let schema = &record.schema;
     let Some(begin) = &schema.begin else { return false };
     if !schema.has_locks() {
@@ -106,7 +105,7 @@ pub(crate) fn may_take_lock(record: &Record, fingerprint: &str, earlier: bool) -
     if let Some((predicted, _)) = predict_reply(begin, &record.readings, other_payload) {
         let decides = |call: &Call| call.replies.iter().any(|reply| std::ptr::eq(reply, predicted));
         if let Some(index) = begin.calls.iter().position(decides) {
-            calls = &begin.calls[..index + usize::from(!earlier)];
+            calls = &begin.calls[..=index];
         }
     }
     let is_free = record.seen.keys[schema.lock_key_index()].content.is_absent();

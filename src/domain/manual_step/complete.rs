@@ -151,34 +151,23 @@ pub(crate) fn check_begun_lock(inputs: &StepInputs<'_>) -> Result<(), String> {
 fn read_as_meant(inputs: &StepInputs<'_>, lock: &Content) -> Result<Reading, String> {
     let schema = inputs.schema;
     let reading = decode::decode_value(schema, schema.lock_key_index(), lock);
-    let held = match reading.decoded() {
-        Some(held) if schema.values[held.format].state == State::InProgress => held,
-        _ => {
-            return Err("a lock with this owner and fingerprint cannot be read back; omit quotes \
-                and backslashes"
-                .to_owned());
-        }
-    };
-    let keeps_owner = schema.values[held.format].fields.owner.is_some();
-    if keeps_owner && held.owner.as_deref() != Some(inputs.owner) {
-        return Err(
-            "the owner cannot be written into a lock unescaped; omit quotes and backslashes"
-                .to_owned(),
-        );
-    }
     let template = schema.write.lock_value.as_ref();
     let writes_fingerprint = template.is_some_and(|text| text.has(&[Placeholder::Fingerprint]));
-    // The field may have other text around it.
-    if let Some(read) = &held.fingerprint
-        && writes_fingerprint
-        && !read.contains(inputs.fingerprint)
-    {
-        return Err(
-            "the fingerprint cannot be written into a lock unescaped; omit quotes and backslashes"
-                .to_owned(),
-        );
+    let is_meant = match reading.decoded() {
+        Some(held) if schema.values[held.format].state == State::InProgress => {
+            let keeps_owner = schema.values[held.format].fields.owner.is_some();
+            let has_owner = !keeps_owner || held.owner.as_deref() == Some(inputs.owner);
+            // The field may have other text around it.
+            let read = held.fingerprint.as_ref().filter(|_| writes_fingerprint);
+            has_owner && read.is_none_or(|read| read.contains(inputs.fingerprint))
+        }
+        _ => false,
+    };
+    if is_meant {
+        return Ok(reading);
     }
-    Ok(reading)
+    Err("a lock with this owner and fingerprint cannot be read back; omit quotes and backslashes"
+        .to_owned())
 }
 
 /// True if the schema predicts that the complete step stores its result, given these values of the

@@ -22,6 +22,10 @@ pub(crate) fn releasable(record: &Record) -> Result<&Step, NotExecutable> {
         return Err(NotExecutable::WrongType(wanted));
     }
     unlock::check_lock_format(record).map_err(NotExecutable::NoLock)?;
+    if step.sends_fingerprint() && record.has_binary_fingerprint() {
+        let why = "its fingerprint is not text, so that idemctl cannot send it to the release step";
+        return Err(NotExecutable::Unreadable(why.to_owned()));
+    }
     match record.state {
         State::InProgress => Ok(step),
         State::Completed | State::Failed if record.lock().is_some() => Ok(step),

@@ -8,7 +8,7 @@ use super::body::ProbeBody;
 use crate::domain::record::response::is_secret_header;
 
 /// One request of a probe, ready to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ProbeRequest {
     pub(crate) method: String,
     /// The whole URL, without a fragment.

@@ -168,6 +168,13 @@ impl ProbeRequest {
     }
 }
 
+impl ProbeTask {
+    /// One step for each action, all with the same new request.
+    pub(super) fn steps(&self, actions: &[ProbeAction]) -> Steps {
+        Ok(self.new_request()?.steps(actions))
+    }
+}
+
 impl ProbeStep {
     /// How many requests it sends, without repetitions of those that are rejected as in progress.
     pub(crate) fn sends(&self) -> usize {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::iter::Peekable;
 use std::str::Chars;
 
+use super::provider_answer::{DoneResponse, ProviderAnswer};
 use crate::domain::manual_step;
 
 /// The columns of the file, in this order.
@@ -15,11 +16,8 @@ pub(crate) struct ProviderRow {
     /// The line on which it begins, from 1.
     pub(crate) line: usize,
     pub(crate) key: String,
-    /// `done`, `not-done` or `unknown`.
-    pub(crate) outcome: String,
-    pub(crate) status: Option<i64>,
-    /// The file with the body, relative to the folder of the csv file.
-    pub(crate) body_file: Option<String>,
+    /// What the provider says. The body is in a file, relative to the folder of the csv file.
+    pub(crate) answer: ProviderAnswer,
 }
 
 /// Reads the rows of a csv file as RFC 4180 describes it, with a heading.
@@ -65,9 +63,6 @@ fn row(line: usize, cells: Vec<String>) -> Result<ProviderRow, String> {
     if key.is_empty() {
         return Err(format!("line {line}: the key is empty"));
     }
-    if !["done", "not-done", "unknown"].contains(&outcome.as_str()) {
-        return Err(format!("line {line}: the outcome must be done, not-done or unknown"));
-    }
     let status = match status.trim() {
         "" => None,
         text => Some(manual_step::status(text).map_err(|why| format!("line {line}: {why}"))?),
@@ -76,7 +71,16 @@ fn row(line: usize, cells: Vec<String>) -> Result<ProviderRow, String> {
     if outcome != "done" && (status.is_some() || body_file.is_some()) {
         return Err(format!("line {line}: only `done` has a status and a body file"));
     }
-    Ok(ProviderRow { line, key, outcome, status, body_file })
+    let answer = match outcome.as_str() {
+        "done" => {
+            let response = DoneResponse { status, body_file, ..DoneResponse::default() };
+            ProviderAnswer::Done(Box::new(response))
+        }
+        "not-done" => ProviderAnswer::NotDone,
+        "unknown" => ProviderAnswer::Unknown("the file says so".to_owned()),
+        _ => return Err(format!("line {line}: the outcome must be done, not-done or unknown")),
+    };
+    Ok(ProviderRow { line, key, answer })
 }
 
 /// The cells of each line that is not empty, with the number of the line. The error is the number of
@@ -153,8 +157,13 @@ mod tests {
     fn cells_are_read_as_the_rfc_says() {
         let read = rows("\"a,\"\"b\"\"\nc\",done,201,body.json\r\n\nd,unknown,,\n").unwrap();
         assert_eq!(read[0].key, "a,\"b\"\nc");
-        assert_eq!((read[0].line, read[0].status), (2, Some(201)));
-        assert_eq!(read[0].body_file.as_deref(), Some("body.json"));
+        let response = DoneResponse {
+            status: Some(201),
+            body_file: Some("body.json".to_owned()),
+            ..DoneResponse::default()
+        };
+        let done = ProviderAnswer::Done(Box::new(response));
+        assert_eq!((read[0].line, &read[0].answer), (2, &done));
         assert_eq!((read[1].line, read[1].key.as_str()), (5, "d"));
     }
 

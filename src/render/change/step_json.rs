@@ -1,13 +1,11 @@
 //! A service's step that an operator executed, as JSON.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
 use crate::domain::step::StepReply;
-use crate::render::document::{fields, line, pretty, with};
+use crate::render::document::{fields, with};
 use crate::render::{record_json, words};
 
 /// A step as the operator saw it before its execution.
@@ -42,13 +40,8 @@ pub struct StepOutcome {
 
 impl StepReport<'_> {
     /// The step as one document, `{"format":1,"records":[…],…}`. With `one_line`, it is the record
-    /// with the step's fields at its end, in one line. A dry run has no outcome.
-    pub fn json(
-        &self,
-        done: Option<&StepOutcome>,
-        backup: Option<&Path>,
-        one_line: bool,
-    ) -> String {
+    /// with the step's fields at its end. A dry run has no outcome.
+    pub fn json(&self, done: Option<&StepOutcome>, backup: Option<&str>, one_line: bool) -> Value {
         let outcome = match done {
             None => "dry-run",
             Some(StepOutcome { means: None, .. }) => "unknown-reply",
@@ -69,11 +62,8 @@ impl StepReport<'_> {
         });
         let more =
             fields(json!({ "outcome": outcome, "step": step, "now": now, "backup": backup }));
-        let seen: Value = record_json::value(self.record);
-        if one_line {
-            line(&with(seen, more))
-        } else {
-            pretty(&with(json!({ "format": 1, "records": [seen] }), more))
-        }
+        let seen = record_json::value(self.record);
+        let first = if one_line { seen } else { json!({ "format": 1, "records": [seen] }) };
+        with(first, more)
     }
 }

@@ -133,6 +133,14 @@ pub struct Beside {
     pub there: bool,
 }
 
+/// The same in a line of a backup.
+#[derive(Serialize, Deserialize)]
+pub(super) struct BesideFields {
+    pub(super) role: String,
+    pub(super) redis_key_base64: String,
+    pub(super) there: bool,
+}
+
 impl Beside {
     /// A Redis key of a record as it was seen that is not backed up itself.
     pub(super) fn of(role: Role, seen: &KeyState) -> Self {

@@ -6,10 +6,10 @@ use std::io::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::entry::{BackupEntry, FORMAT, Maker, RecordLabel};
-use super::integrity::{self, Count};
-use crate::domain::change::provenance::Provenance;
+use super::entry::{BackupEntry, BesideFields, FORMAT, RecordLabel};
+use super::integrity;
 
 /// Appends a line with its checksum.
 pub(super) fn write(text: &mut Vec<u8>, line: &impl Serialize) {
@@ -26,11 +26,6 @@ fn end(text: &mut Vec<u8>, start: usize, fields: &impl Serialize) {
     }
     integrity::seal(text, start);
     text.push(b'\n');
-}
-
-/// The line with a record's entry.
-pub(super) struct EntryLine<'a> {
-    entry: &'a BackupEntry<'a>,
 }
 
 /// The fields of a line after its Redis keys.
@@ -56,25 +51,14 @@ struct KeyRest {
     role: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct BesideFields {
-    role: &'static str,
-    redis_key_base64: String,
-    there: bool,
-}
-
-impl<'a> EntryLine<'a> {
-    pub(super) fn new(entry: &'a BackupEntry<'a>) -> Self {
-        Self { entry }
-    }
-
-    /// Appends the line with its checksum. Base64 is encoded directly into the line, because it
+impl BackupEntry<'_> {
+    /// Appends the line of the entry with its checksum. Base64 is encoded directly into the line, because it
     /// needs no escaping, and a large value should not be copied once more.
-    pub(super) fn write(&self, text: &mut Vec<u8>) {
+    pub(super) fn write_line(&self, text: &mut Vec<u8>) {
         let start = text.len();
         // Text written to memory cannot fail.
         let _ = write!(text, "{{\"format\":{FORMAT},\"keys\":[");
-        for (index, (role, saved)) in self.entry.keys.iter().enumerate() {
+        for (index, (role, saved)) in self.keys.iter().enumerate() {
             if index > 0 {
                 text.push(b',');
             }
@@ -98,12 +82,12 @@ impl<'a> EntryLine<'a> {
     }
 
     fn rest(&self) -> Rest<'_> {
-        let RecordLabel { name, state, .. } = self.entry.label;
+        let RecordLabel { name, state, .. } = self.label;
         let key = String::from_utf8_lossy(&name.key);
-        let mut fields = Vec::with_capacity(self.entry.beside.len());
-        for beside in &self.entry.beside {
+        let mut fields = Vec::with_capacity(self.beside.len());
+        for beside in &self.beside {
             fields.push(BesideFields {
-                role: beside.role.as_str(),
+                role: beside.role.as_str().to_owned(),
                 redis_key_base64: STANDARD.encode(&beside.redis_key),
                 there: beside.there,
             });
@@ -125,46 +109,8 @@ fn in_base64(text: &mut Vec<u8>, bytes: &[u8]) {
     let _ = STANDARD.encode_slice(bytes, &mut text[at..]);
 }
 
-/// Withdraws entries: for each of these Redis keys, the last entry before this line is void.
-#[derive(Serialize)]
-pub(super) struct VoidLine {
-    format: u64,
-    void: Vec<String>,
-}
-
-impl VoidLine {
-    pub(super) fn new(redis_keys: &[&[u8]]) -> Self {
-        Self {
-            format: FORMAT,
-            void: redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect(),
-        }
-    }
-}
-
-/// States where the entries below were backed up, and by which operation.
-#[derive(Serialize)]
-pub(super) struct FromLine<'a> {
-    format: u64,
-    from: &'a Provenance,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<&'a Maker>,
-}
-
-impl<'a> FromLine<'a> {
-    pub(super) fn new(from: &'a Provenance, by: Option<&'a Maker>) -> Self {
-        Self { format: FORMAT, from, by }
-    }
-}
-
-/// The closing line, with the counts of the lines above.
-#[derive(Serialize)]
-pub(super) struct ClosingLine {
-    format: u64,
-    end: Count,
-}
-
-impl ClosingLine {
-    pub(super) fn new(end: Count) -> Self {
-        Self { format: FORMAT, end }
-    }
+/// The line that withdraws entries: for each of these Redis keys, the last entry before it is void.
+pub(super) fn void(redis_keys: &[&[u8]]) -> Value {
+    let void: Vec<_> = redis_keys.iter().map(|redis_key| STANDARD.encode(redis_key)).collect();
+    json!({ "format": FORMAT, "void": void })
 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::entry::{Beside, FORMAT, Maker, Saved};
+use super::entry::{Beside, BesideFields, FORMAT, Maker, Saved};
 use super::integrity::{self, Count, LineFault};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::RecordName;
@@ -66,7 +66,7 @@ struct Fields {
     state: Option<String>,
     void: Option<Vec<String>>,
     #[serde(default)]
-    beside: Vec<ReadBesideFields>,
+    beside: Vec<BesideFields>,
     from: Option<Provenance>,
     by: Option<Maker>,
     end: Option<Count>,
@@ -87,13 +87,6 @@ struct KeyFields {
     ttl_ms: Option<u64>,
     expires_at_ms: Option<u64>,
     role: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ReadBesideFields {
-    role: String,
-    redis_key_base64: String,
-    there: bool,
 }
 
 /// Parses a line without its line feed.
@@ -237,7 +230,7 @@ fn role(name: &str) -> Result<Role, LineFault> {
     Err(LineFault::OtherVersion(format!("`{name}` is a role that this idemctl does not know")))
 }
 
-fn beside(fields: ReadBesideFields) -> Result<Beside, LineFault> {
+fn beside(fields: BesideFields) -> Result<Beside, LineFault> {
     Ok(Beside {
         role: role(&fields.role)?,
         redis_key: decode("beside", &fields.redis_key_base64)?,

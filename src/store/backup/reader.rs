@@ -34,7 +34,6 @@ pub enum BackupError {
 #[derive(Debug)]
 pub struct BackupReader {
     pass: Pass,
-    path: PathBuf,
     damage: Damage,
     by: Option<Maker>,
     is_blank: bool,
@@ -49,13 +48,13 @@ impl BackupReader {
     /// The file cannot be read, is not a backup, or has a format that this version of idemctl does
     /// not read.
     pub fn open(path: &Path, mut look: impl FnMut(&Held)) -> Result<Self, BackupError> {
-        let file = files::open_regular(path).map_err(|error| Stopped::File(error).at(path))?;
-        let mut first_pass = Pass::over(file, Arc::default());
+        let file = files::open_regular(path).map_err(|error| unreadable(path, &error))?;
+        let mut first_pass = Pass::over(path.to_owned(), file, Arc::default());
         let mut taken_back = HashSet::new();
         // The entries that may still be withdrawn, at most as many as are written at a time. Their
         // DUMPs are not needed here.
         let mut pending: VecDeque<(u64, Held)> = VecDeque::new();
-        while let Some(line) = first_pass.next_line().map_err(|stopped| stopped.at(path))? {
+        while let Some(line) = first_pass.next_line()? {
             match line {
                 BackupLine::Held(mut held) => {
                     for key in &mut held.keys {
@@ -87,26 +86,26 @@ impl BackupReader {
             look(held);
         }
         let closing = first_pass.closing();
-        let Pass { lines, whole, damage, by, .. } = first_pass;
+        let Pass { path, lines, whole, damage, by, .. } = first_pass;
         if whole == 0
             && let Some(gap) = &damage.tail
             && gap.may_have_held
         {
-            return Err(Stopped::Line(gap.first, gap.why.clone()).at(path));
+            return Err(BackupError::of_line(&path, gap.first, gap.why.clone()));
         }
         let mut file = lines.into_inner();
-        file.rewind().map_err(|error| Stopped::File(error).at(path))?;
+        file.rewind().map_err(|error| unreadable(&path, &error))?;
         // The second pass knows which entries a later line withdraws.
-        let pass = Pass::over(file, Arc::new(taken_back));
-        Ok(Self { pass, path: path.to_owned(), damage, by, is_blank: whole == 0, closing })
+        let pass = Pass::over(path, file, Arc::new(taken_back));
+        Ok(Self { pass, damage, by, is_blank: whole == 0, closing })
     }
 
     /// Starts again with the first line.
     pub(crate) fn again(self) -> Result<Self, BackupError> {
-        let Pass { lines, taken_back, .. } = self.pass;
+        let Pass { path, lines, taken_back, .. } = self.pass;
         let mut file = lines.into_inner();
-        file.rewind().map_err(|error| Stopped::from(error).at(&self.path))?;
-        Ok(Self { pass: Pass::over(file, taken_back), ..self })
+        file.rewind().map_err(|error| unreadable(&path, &error))?;
+        Ok(Self { pass: Pass::over(path, file, taken_back), ..self })
     }
 
     /// How the file ends.
@@ -130,12 +129,13 @@ impl BackupReader {
 
     /// The next record; `None` at the end.
     pub fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
-        self.pass.next_held().map_err(|stopped| stopped.at(&self.path))
+        self.pass.next_held()
     }
 }
 
 #[derive(Debug)]
 struct Pass {
+    path: PathBuf,
     lines: BufReader<File>,
     line: u64,
     /// How many of them are intact.
@@ -152,8 +152,9 @@ struct Pass {
 }
 
 impl Pass {
-    fn over(file: File, taken_back: Arc<HashSet<u64>>) -> Self {
+    fn over(path: PathBuf, file: File, taken_back: Arc<HashSet<u64>>) -> Self {
         Self {
+            path,
             lines: BufReader::new(file),
             line: 0,
             whole: 0,
@@ -166,7 +167,7 @@ impl Pass {
         }
     }
 
-    fn next_held(&mut self) -> Result<Option<Held>, Stopped> {
+    fn next_held(&mut self) -> Result<Option<Held>, BackupError> {
         while let Some(line) = self.next_line()? {
             if let BackupLine::Held(held) = line
                 && !self.taken_back.contains(&self.line)
@@ -186,8 +187,10 @@ impl Pass {
     }
 
     /// The next intact line.
-    fn next_line(&mut self) -> Result<Option<BackupLine>, Stopped> {
-        while let Some(LineRead { bytes, is_ended }) = read_line(&mut self.lines)? {
+    fn next_line(&mut self) -> Result<Option<BackupLine>, BackupError> {
+        while let Some((bytes, is_ended)) =
+            read_line(&mut self.lines).map_err(|error| unreadable(&self.path, &error))?
+        {
             self.line += 1;
             let fault = match bytes {
                 Ok(bytes) => match parse::parse(&bytes) {
@@ -208,7 +211,7 @@ impl Pass {
                 Err(fault) => fault,
             };
             if let LineFault::OtherVersion(why) = fault {
-                return Err(Stopped::Line(self.line, why));
+                return Err(BackupError::of_line(&self.path, self.line, why));
             }
             self.damage.add(self.line, &fault, is_ended);
             // The damaged line may have stated where the following entries were backed up.
@@ -241,34 +244,18 @@ impl Pass {
     }
 }
 
-/// Why a pass stops before the end of the file.
-enum Stopped {
-    File(io::Error),
-    Line(u64, String),
-}
-
-impl From<io::Error> for Stopped {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
+impl BackupError {
+    fn of_line(path: &Path, line: u64, why: String) -> Self {
+        Self::Line { path: path.display().to_string(), line, why }
     }
 }
 
-impl Stopped {
-    fn at(self, path: &Path) -> BackupError {
-        let path = path.display().to_string();
-        match self {
-            Self::File(error) => BackupError::Unreadable { path, why: error.to_string() },
-            Self::Line(line, why) => BackupError::Line { path, line, why },
-        }
-    }
+fn unreadable(path: &Path, error: &io::Error) -> BackupError {
+    BackupError::Unreadable { path: path.display().to_string(), why: error.to_string() }
 }
 
-struct LineRead {
-    /// The bytes, or the fault of a line whose bytes need not be kept.
-    bytes: Result<Vec<u8>, LineFault>,
-    /// True if a line feed ends it.
-    is_ended: bool,
-}
+/// The bytes of a line, or its fault if they need not be kept, and true if a line feed ends it.
+type LineRead = (Result<Vec<u8>, LineFault>, bool);
 
 /// The next line; `None` at the end. A line that does not begin like a line of a backup is skipped
 /// without being kept, because garbage may be arbitrarily long.
@@ -282,7 +269,7 @@ fn read_line(lines: &mut impl BufRead) -> io::Result<Option<LineRead>> {
     let is_ended = bytes.pop_if(|last| *last == b'\n').is_some();
     // After a crash, NULs of disk blocks that were never written may follow a truncated line.
     while !is_ended && bytes.pop_if(|last| *last == 0).is_some() {}
-    Ok(Some(LineRead { bytes: Ok(bytes), is_ended }))
+    Ok(Some((Ok(bytes), is_ended)))
 }
 
 fn skip_line(lines: &mut impl BufRead) -> io::Result<LineRead> {
@@ -298,8 +285,5 @@ fn skip_line(lines: &mut impl BufRead) -> io::Result<LineRead> {
             break end.is_some();
         }
     };
-    Ok(LineRead {
-        bytes: Err(if is_blank { LineFault::Blank } else { LineFault::Foreign }),
-        is_ended,
-    })
+    Ok((Err(if is_blank { LineFault::Blank } else { LineFault::Foreign }), is_ended))
 }

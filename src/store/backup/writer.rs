@@ -5,9 +5,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::entry::{BackupEntry, Maker};
+use serde_json::json;
+
+use super::entry::{BackupEntry, FORMAT, Maker};
 use super::integrity::Count;
-use super::line::{self, ClosingLine, EntryLine, FromLine, VoidLine};
+use super::line;
 use crate::domain::change::provenance::Provenance;
 use crate::store::error::StoreError;
 
@@ -86,12 +88,13 @@ impl Backup {
         let mut written = self.count;
         let mut records = 0;
         if self.from.as_ref() != Some(from) {
-            line::write(&mut lines, &FromLine::new(from, self.by.as_ref()));
+            let from_line = json!({ "format": FORMAT, "from": from, "by": self.by });
+            line::write(&mut lines, &from_line);
             written.add(lines.trim_ascii_end(), 0);
         }
         for entry in batch {
             let start = lines.len();
-            EntryLine::new(&entry).write(&mut lines);
+            entry.write_line(&mut lines);
             written.add(lines[start..].trim_ascii_end(), entry.keys.len() as u64);
             records += 1;
         }
@@ -129,7 +132,7 @@ impl Backup {
         }
         self.changed = self.changed.saturating_sub(left_alone.len() as u64);
         let mut line = Vec::new();
-        line::write(&mut line, &VoidLine::new(left_alone));
+        line::write(&mut line, &line::void(left_alone));
         match write(&mut self.file, self.length, &line) {
             Ok(()) => {
                 self.length += line.len() as u64;
@@ -150,7 +153,7 @@ impl Backup {
     pub fn close(mut self) -> Option<PathBuf> {
         if self.changed > 0 {
             let mut line = Vec::new();
-            line::write(&mut line, &ClosingLine::new(self.count));
+            line::write(&mut line, &json!({ "format": FORMAT, "end": self.count }));
             let mut written = write(&mut self.file, self.length, &line);
             if written.is_ok() {
                 written = self.file.sync_data();

@@ -347,10 +347,7 @@ fn a_value_beyond_what_is_read_is_left_alone_and_said_to_be() {
     server.set("idem:small", value(1 << 20), HOUR);
     let keys = ["purge", "big", "small", "--schema", "express"];
     let dry = server.idemctl(&[&keys[..], &["--dry-run"]].concat()).exits(0);
-    dry.says(
-        "1 of them has a value larger than 16 MiB, which idemctl does not read completely and will \
-        skip",
-    );
+    dry.says("Skipped, because a value is larger than 16 MiB: 1 record");
     let run = server.idemctl(&[&keys[..], &["--yes"]].concat()).exits(3);
     run.says(
         "Left unchanged: 1 record with a value larger than 16 MiB, which was not read completely",

@@ -96,7 +96,7 @@ fn an_empty_server_and_schemas_that_were_not_read_are_no_answer() {
         let document = found(server, &BY_ORDER).exits(3).json();
         assert_eq!((&document["complete"], &document["compared"]), (&false.into(), &0.into()));
         let run = server.idemctl(&[&["duplicates"], &BY_ORDER[..]].concat()).exits(3);
-        run.shows("Nothing was compared: 0 records have values at /order/id.")
+        run.shows("Nothing was compared: 0 records with values at /order/id.")
             .says("No record could be compared, so it is unknown whether there are duplicates.");
         assert!(!run.all().contains("No groups"), "{}", run.all());
     }

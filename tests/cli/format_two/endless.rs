@@ -44,7 +44,7 @@ fn steps_speak_of_no_ttl_where_there_is_none() {
     server.describe("endless", &[("schema.toml", TOML)]);
     let step = |name: &str| server.idemctl(&[name, "a", "--schema", "endless", "--yes"]).exits(0);
     let begun = step("begin");
-    begun.says("requests with this key are then rejected until the lock is completed.");
+    begun.says("requests with this key are then rejected until it ends.");
     let done = step("complete");
     done.says(
         "This stores the completion of the operation at n:a without expiry, as endless does.",

@@ -130,7 +130,7 @@ fn only_the_keys_asked_for() {
         restore(&server, &file, &["--only", "nowhere"])
             .exits(1)
             .stderr
-            .contains("none of these keys")
+            .contains("holds no such key")
     );
     restore(&server, &file, &["--only", "b", "--only", "nowhere"])
         .exits(3)

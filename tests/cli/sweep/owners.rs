@@ -28,7 +28,7 @@ fn a_lock_whose_owner_is_alive_stays() {
     assert_eq!((&json["done"], &json["skipped_alive"]), (&5.into(), &2.into()), "{json}");
     assert_eq!(json["owner_unknown"], 2, "{json}");
     run.says(
-        "2 locks for which --owner-alive gave no result (no answer within 10 s for owner slow)",
+        "2 locks for which --owner-alive gave no result (no answer within 10s for owner slow)",
     );
     let left = [
         "idem:started:alive",
@@ -131,7 +131,7 @@ fn nobody_is_asked_about_a_lock_without_owner() {
     let base = ["sweep", "--older-than", "1m", "--schema", "express", "--lock-ttl", "10h"];
     for options in [&["--dry-run"][..], &["--owner-alive", "exit 1", "--dry-run"]] {
         let run = server.idemctl(&[&base[..], options].concat()).exits(0);
-        run.says("1 lock expires by itself and is left unchanged. No owner is stored");
+        run.says("Left to expire: 1 lock; no owner is stored");
         assert!(!run.all().contains("executes the operation"), "{}", run.all());
     }
     let yes = ["--owner-alive", "exit 1", "--yes", "--grace", "0s", "-o", "json"];
@@ -148,7 +148,7 @@ fn a_lock_without_owner_that_is_swept_all_the_same_is_warned_of() {
     let words = ["sweep", "--orphaned", "--schema", "express", "--owner-alive", "exit 0"];
     for confirm in ["--dry-run", "--yes"] {
         let run = server.idemctl(&[&words[..], &["--grace", "0s", confirm]].concat()).exits(0);
-        run.says("warning: 1 lock stores no owner, so --owner-alive is not asked");
+        run.says("warning: --owner-alive is not asked about 1 lock without an owner");
     }
     assert!(server.keys().is_empty());
     server.put("idem:started:k", "worker-1");

@@ -149,11 +149,11 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server.idemctl(&complete).exits(0);
     let run = server.idemctl(&["undo", "--dry-run"]).exits(0);
     run.shows("restore    never    in-progress  go-middleware");
-    run.says("warning: 1 lock without a result beside it never expires");
+    run.says("warning: 1 lock without expiry and without a result");
     server
         .idemctl(&["undo", "--yes"])
         .exits(0)
-        .says("warning: 1 lock without a result beside it never expires");
+        .says("warning: 1 lock without expiry and without a result");
     // Undoing the undo brings the result back.
     let run = server
         .idemctl(&["undo", "--dry-run"])
@@ -165,7 +165,7 @@ fn a_preview_shows_the_state_of_what_comes_back() {
     server
         .idemctl(&["undo", "--dry-run"])
         .exits(0)
-        .says("warning: 1 lock without a result beside it never expires");
+        .says("warning: 1 lock without expiry and without a result");
 }
 
 /// Rule: a lock to which the next request gives a TTL blocks nobody forever. Revert: without
@@ -177,7 +177,7 @@ fn a_lock_that_the_next_request_gives_a_ttl_is_not_warned_of() {
     let server = Server::holding(&[("idemkey:a", lock, FOREVER)]);
     server.idemctl(&["force-unlock", "a", "--schema", "reference", "--yes"]).exits(0);
     let run = server.idemctl(&["undo", "--yes"]).exits(0);
-    assert!(!run.all().contains("never expires"), "{}", run.all());
+    assert!(!run.all().contains("without expiry"), "{}", run.all());
     assert_eq!(pttl(&server, "idemkey:a"), -1);
 }
 

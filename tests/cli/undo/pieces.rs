@@ -48,12 +48,12 @@ fn a_key_that_the_operation_did_not_change_is_named() {
     let server = purged();
     let run = server.idemctl(&["undo", "--only", "a", "--only", "nosuch", "--yes"]).exits(3);
     run.says("nosuch: purge ")
-        .says("made no change to this key that can be undone")
+        .says("made no change to such a key that can be undone")
         .says("Reverted 1 of 1");
     server
         .idemctl(&["undo", "--only", "nosuch", "--yes"])
         .exits(1)
-        .says("made no change to these keys that can be undone");
+        .says("made no change to such a key that can be undone");
     let file = backup::only(&server).display().to_string();
     let run =
         server.idemctl(&["restore", &file, "--only", "b", "--only", "nosuch", "--yes"]).exits(3);
@@ -86,7 +86,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
         for words in [&["undo", "--yes"][..], &["undo", "--dry-run"], &["restore", &path, "--yes"]]
         {
             let run = server.idemctl(&[words, &["-o", "json"]].concat()).exits(3);
-            run.says("3 Redis keys are missing").says("0 of 3 Redis keys");
+            run.says("are 3 Redis keys that the operation removed").says("0 of 3 Redis keys");
             assert_eq!(run.json()["complete"], false, "{words:?}");
         }
         let list = server.idemctl(&["backup", "list"]).exits(0);
@@ -116,7 +116,10 @@ fn the_backup_of_another_operation_in_its_place_is_not_whole() {
     server.idemctl(&["purge", "--all", "--yes", "--backup", "other"]).exits(0);
     fs::copy(server.folder().join("other"), &file).unwrap();
     let path = file.display().to_string();
-    server.idemctl(&["restore", &path, "--yes"]).exits(3).says("3 Redis keys are missing");
+    server
+        .idemctl(&["restore", &path, "--yes"])
+        .exits(3)
+        .says("are 3 Redis keys that the operation removed");
 }
 
 /// Rule: an undo takes nothing from the backup of another operation, although the file has the name of this one's.

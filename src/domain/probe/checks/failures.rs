@@ -6,7 +6,10 @@ use super::judging::{
     answer_of, compare, fail, inconclusive, not_applicable, pass, reported, showing, success,
 };
 use crate::domain::probe::message::ProbeOutcome;
-use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
+use crate::domain::probe::probe_check::ProbeAction::{
+    Abandon, Count, Overlap, Send, SendUntilFree,
+};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 pub(super) fn disconnect(task: &ProbeTask) -> Steps {
@@ -20,33 +23,18 @@ pub(super) fn retry_after(task: &ProbeTask) -> Steps {
 }
 
 fn give_up_after(task: &ProbeTask, time: Duration) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Abandon(time),
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Abandon(time), SendUntilFree, Count])
 }
 
 pub(super) fn retry_before(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Overlap(task.part_of_request()),
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Overlap(task.part_of_request()), SendUntilFree, Count])
 }
 
 pub(super) fn error_then_retry(task: &ProbeTask) -> Steps {
     let Some(request) = task.failing_request()? else {
         return Err("it needs --failing-data".to_owned());
     };
-    Ok(request.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Send,
-        ProbeAction::Send,
-        ProbeAction::Count,
-    ]))
+    Ok(request.steps(&[Count, Send, Send, Count]))
 }
 
 pub(super) fn disconnected(made: &MadeSteps<'_>) -> Judged {

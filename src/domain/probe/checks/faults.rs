@@ -1,7 +1,10 @@
 //! What a service does if its record is lost or replaced.
 
 use super::judging::{answer_of, compare, fail, inconclusive, pass, showing};
-use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, RecordFault, Steps};
+use crate::domain::probe::probe_check::ProbeAction::{
+    Count, Fault, FaultDuring, Send, SendUntilFree, TakeFaultBack,
+};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, RecordFault, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 /// A quick handler ends before the lock can be changed.
@@ -11,33 +14,15 @@ const MIN_HANDLER_US: u64 = 20_000;
 pub(super) fn lose_lock(task: &ProbeTask) -> Steps {
     // The rest of the handler's time is for the change and the second request.
     let early = task.part_of_request() / 2;
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::FaultDuring(RecordFault::ExpireLock, early),
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, FaultDuring(RecordFault::ExpireLock, early), SendUntilFree, Count])
 }
 
 pub(super) fn replace_result(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Send,
-        ProbeAction::Fault(RecordFault::ReplaceResult),
-        ProbeAction::Send,
-        ProbeAction::TakeFaultBack,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Send, Fault(RecordFault::ReplaceResult), Send, TakeFaultBack, Count])
 }
 
 pub(super) fn expire_result(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Send,
-        ProbeAction::Fault(RecordFault::ExpireResult),
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Send, Fault(RecordFault::ExpireResult), SendUntilFree, Count])
 }
 
 /// Passes if the fault was made in a step.

@@ -6,7 +6,8 @@ use super::judging::{
 };
 use crate::domain::probe::message::{ProbeAnswer, ProbeRequest};
 use crate::domain::probe::payload::{members_of, with_other_member, with_path};
-use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
+use crate::domain::probe::probe_check::ProbeAction::{Count, Send, SendUntilFree};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, Steps};
 use crate::domain::probe::task::ProbeTask;
 use crate::domain::probe::template::KeyPlace;
 
@@ -15,16 +16,16 @@ pub(super) fn without_key(task: &ProbeTask) -> Steps {
         return Err("the key is a part of the request".to_owned());
     }
     let request = task.template.without_key(&task.new_key())?;
-    Ok(request.steps(&[ProbeAction::Count, ProbeAction::Send, ProbeAction::Count]))
+    Ok(request.steps(&[Count, Send, Count]))
 }
 
 /// A control with a key of its own, the first request, and the second one.
 pub(super) fn other_payload(task: &ProbeTask) -> Steps {
     let key = task.new_key();
     Ok(vec![
-        task.other_request(&task.new_key(), 1)?.step(ProbeAction::Send),
-        task.request(&key)?.step(ProbeAction::Send),
-        task.other_request(&key, 1)?.step(ProbeAction::SendUntilFree),
+        task.other_request(&task.new_key(), 1)?.step(Send),
+        task.request(&key)?.step(Send),
+        task.other_request(&key, 1)?.step(SendUntilFree),
     ])
 }
 
@@ -32,13 +33,13 @@ pub(super) fn other_payload(task: &ProbeTask) -> Steps {
 /// request with another value of this member.
 pub(super) fn other_members(task: &ProbeTask) -> Steps {
     let request = task.new_request()?;
-    let mut steps = vec![request.clone().step(ProbeAction::Send)];
+    let mut steps = vec![request.clone().step(Send)];
     for pointer in members_of(&request) {
         if let Some(control) = with_other_member(&task.new_request()?, &pointer)
             && let Some(other) = with_other_member(&request, &pointer)
         {
-            steps.push(control.step(ProbeAction::Send));
-            steps.push(other.step(ProbeAction::SendUntilFree));
+            steps.push(control.step(Send));
+            steps.push(other.step(SendUntilFree));
         }
     }
     if steps.len() == 1 {
@@ -54,9 +55,9 @@ pub(super) fn other_path(task: &ProbeTask) -> Steps {
     let Some(path) = &task.other_path else { return Err("it needs --other-path".to_owned()) };
     let request = task.new_request()?;
     Ok(vec![
-        request.clone().step(ProbeAction::Send),
-        with_path(&task.new_request()?, path)?.step(ProbeAction::Send),
-        with_path(&request, path)?.step(ProbeAction::SendUntilFree),
+        request.clone().step(Send),
+        with_path(&task.new_request()?, path)?.step(Send),
+        with_path(&request, path)?.step(SendUntilFree),
     ])
 }
 
@@ -68,10 +69,10 @@ pub(super) fn other_caller(task: &ProbeTask) -> Steps {
         request
     };
     let request = task.new_request()?;
-    let mut steps = request.clone().steps(&[ProbeAction::Send, ProbeAction::Count]);
-    steps.push(as_other(request.clone()).step(ProbeAction::SendUntilFree));
-    steps.push(request.step(ProbeAction::Count));
-    steps.push(as_other(task.new_request()?).step(ProbeAction::Send));
+    let mut steps = request.clone().steps(&[Send, Count]);
+    steps.push(as_other(request.clone()).step(SendUntilFree));
+    steps.push(request.step(Count));
+    steps.push(as_other(task.new_request()?).step(Send));
     Ok(steps)
 }
 

@@ -3,35 +3,24 @@
 use super::judging::{compare, fail, inconclusive, not_applicable, pass};
 use crate::domain::duration::exact;
 use crate::domain::probe::message::ProbeAnswer;
-use crate::domain::probe::probe_check::{Judged, MadeSteps, ProbeAction, Steps};
+use crate::domain::probe::probe_check::ProbeAction::{Count, Send, SendUntilFree, Wait};
+use crate::domain::probe::probe_check::{Judged, MadeSteps, Steps};
 use crate::domain::probe::task::ProbeTask;
 
 pub(super) fn send_twice(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[ProbeAction::Send, ProbeAction::SendUntilFree]))
+    task.steps(&[Send, SendUntilFree])
 }
 
 pub(super) fn send_twice_at_once(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[ProbeAction::Send, ProbeAction::Send]))
+    task.steps(&[Send, Send])
 }
 
 pub(super) fn send_three_times(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Send,
-        ProbeAction::SendUntilFree,
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Send, SendUntilFree, SendUntilFree, Count])
 }
 
 pub(super) fn send_again_later(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[
-        ProbeAction::Count,
-        ProbeAction::Send,
-        ProbeAction::Wait(task.later),
-        ProbeAction::SendUntilFree,
-        ProbeAction::Count,
-    ]))
+    task.steps(&[Count, Send, Wait(task.later), SendUntilFree, Count])
 }
 
 /// The first success and the answer to its retry.

@@ -14,7 +14,7 @@ use crate::domain::record::age;
 const RETENTION_SLACK_MS: u64 = 10_000;
 
 pub(super) fn read_while_running(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[ProbeAction::Overlap(task.part_of_request())]))
+    task.steps(&[ProbeAction::Overlap(task.part_of_request())])
 }
 
 pub(super) fn read_two_locks(task: &ProbeTask) -> Steps {
@@ -24,11 +24,11 @@ pub(super) fn read_two_locks(task: &ProbeTask) -> Steps {
 }
 
 pub(super) fn watch(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[ProbeAction::Watch]))
+    task.steps(&[ProbeAction::Watch])
 }
 
 pub(super) fn send_once(task: &ProbeTask) -> Steps {
-    Ok(task.new_request()?.steps(&[ProbeAction::Send]))
+    task.steps(&[ProbeAction::Send])
 }
 
 /// The record that was read after a step.
