@@ -22,7 +22,7 @@ fn an_answer_after_the_time_limit_is_no_answer() {
     });
     let words = ["-d", PAYMENT, "--request-timeout", "1s", "--only", "concurrent-keys"];
     let run = probe(&[&[service.url.as_str()], &words[..]].concat()).exits(5);
-    run.says("no whole answer within 1s; it came after 1.");
+    run.says("no whole answer within 1s; it came after ");
     let hanging = FixedService::answering(|_, _| {
         thread::sleep(Duration::from_secs(60));
         String::new()
@@ -47,7 +47,7 @@ fn a_lock_that_is_not_found_has_the_cause_that_was_seen() {
                 let mut link = redis.get_connection().unwrap();
                 redis::cmd("SET").arg(key).arg("zzz").exec(&mut link).unwrap();
             }
-            thread::sleep(Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(400));
             payment(number)
         });
         let words = ["--schema", "express", "-o", "json", "--faults"];
