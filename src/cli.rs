@@ -174,28 +174,10 @@ impl Command {
             | Self::Schema(_) => WhenStdoutCloses::GoesOn,
         }
     }
-}
 
-impl Command {
     /// True for commands that use a server only if an option names it, because they put load on it.
     fn ignores_variables(&self) -> bool {
         matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_) | Self::Probe(_))
-    }
-
-    /// True for commands that show tables, and do nothing else that a person waits for.
-    fn shows_tables(&self) -> bool {
-        match self {
-            Self::Inspect(args) => !args.is_watch(),
-            Self::List(_)
-            | Self::Stats(_)
-            | Self::Diff(_)
-            | Self::Duplicates(_)
-            | Self::Log(_)
-            | Self::Detect(_) => true,
-            Self::Backup(args) => !args.deletes(),
-            Self::Schema(args) => !args.judges(),
-            _ => false,
-        }
     }
 }
 
@@ -264,19 +246,13 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if !settings.environment().speaks_utf8() {
         ui.show_ascii();
     }
-    if root.command.shows_tables() && !root.options.display.no_pager && !root.options.display.debug
-    {
-        ui.page_by(settings.environment().pager());
-    }
     let mut session = Session::new(settings, ui);
     let ended = run(&mut session, root.command, &root.options.connection);
     session.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
-    let exit = match ended {
+    match ended {
         Ok(exit) => settle(&mut session.ui, exit),
         Err(error) => report(&mut session.ui, &error, check),
-    };
-    session.ui.end_paging();
-    exit
+    }
 }
 
 /// Parses the command line, and separates the subcommand's own words and its filters.

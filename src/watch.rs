@@ -40,13 +40,10 @@ impl Watch {
     /// # Errors
     /// Usage: an invalid time.
     pub fn of(
-        session: &mut Session,
+        session: &Session,
         args: &FollowArgs,
         is_table: bool,
     ) -> Result<Option<Self>, CommandError> {
-        if args.interval()?.is_some() {
-            session.ui.end_paging();
-        }
         let until = args.until.map(State::from);
         let paints = is_table && session.ui.can_paint();
         Ok(args.interval()?.map(|interval| Self {

@@ -25,10 +25,6 @@ pub(crate) struct DisplayArgs {
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 
-    /// Do not use a pager, even if PAGER is set
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
-
     /// Print each Redis command and its duration on stderr, without passwords and values
     #[arg(long, global = true)]
     pub(crate) debug: bool,
