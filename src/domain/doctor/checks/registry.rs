@@ -31,9 +31,10 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
         consequence: "Redis deletes a lock while its worker runs, or a result before the retry \
                       comes. The next request with the key executes again.",
         remedy: "Move these keys to a server of their own with maxmemory-policy noeviction. Or set \
-                 it here: `CONFIG SET maxmemory-policy noeviction`, and in redis.conf. Then Redis \
-                 refuses all writes when its memory is full, so make sure first that it does not \
-                 fill.",
+                 it here, on each server and replica: `CONFIG SET maxmemory-policy noeviction`, and \
+                 in redis.conf. Without CONFIG, as on a managed service, use the console of the \
+                 provider. Then Redis refuses all writes when its memory is full, so make sure first \
+                 that it does not fill.",
         judge: CheckJudge::EachNode(memory::eviction_policy),
     },
     DoctorCheck {
@@ -69,8 +70,8 @@ pub(crate) static CHECKS: [DoctorCheck; 24] = [
                       about one second with appendfsync everysec, and usually of up to 30 seconds \
                       with no. The next request with such a key executes again.",
         remedy: "Do not edit redis.conf first: a restart with a new, empty AOF loses all data. On \
-                 the running server, `CONFIG SET appendfsync everysec` (or always, to lose \
-                 nothing), then `CONFIG SET appendonly yes`. Wait until INFO persistence shows \
+                 each running server and replica, `CONFIG SET appendfsync everysec` (or always, to \
+                 lose nothing), then `CONFIG SET appendonly yes`. Wait until INFO persistence shows \
                  aof_rewrite_in_progress:0 and aof_last_bgrewrite_status:ok. Then write both \
                  settings into redis.conf.",
         judge: CheckJudge::EachNode(server_state::persistence),
