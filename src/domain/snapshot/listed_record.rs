@@ -11,9 +11,8 @@ use super::print::KeyPrint;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record, TimeLeft};
 use crate::domain::schema::State;
-use crate::domain::select::glob;
-use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
+use crate::domain::select::{Missing, Selected, Selection, glob};
 
 /// The fields of a line of `list -o jsonl` that a comparison uses; all other fields are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -60,15 +59,6 @@ pub(crate) struct ListedResponse {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct ListedFinding {
     pub(crate) code: String,
-}
-
-/// Whether a selection matches a record of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SelectedEntry {
-    Yes,
-    No,
-    /// Only its age decides, and nothing proves its age.
-    AgeUnproven,
 }
 
 impl ListedRecord {
@@ -174,21 +164,21 @@ impl ListedRecord {
 
     /// Whether a selection matches the record as it was in the snapshot. Fields that a list does
     /// not contain, such as bodies, are not compared.
-    pub(crate) fn selected(&self, selection: &Selection) -> SelectedEntry {
+    pub(crate) fn selected(&self, selection: &Selection) -> Selected {
         if !self.passes_but_for_age(selection) {
-            return SelectedEntry::No;
+            return Selected::No;
         }
         if selection.older_than.is_none() && selection.newer_than.is_none() {
-            return SelectedEntry::Yes;
+            return Selected::Yes(());
         }
         // As for records that were just read, an estimated age proves nothing.
         let is_estimated = self.age_evidence.as_deref() == Some(Evidence::Estimated.as_str());
-        let Some(age) = self.age_ms else { return SelectedEntry::AgeUnproven };
-        if is_estimated {
-            return SelectedEntry::AgeUnproven;
-        }
         let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
-        if ages.contains(&age) { SelectedEntry::Yes } else { SelectedEntry::No }
+        match self.age_ms {
+            Some(age) if !is_estimated && ages.contains(&age) => Selected::Yes(()),
+            Some(_) if !is_estimated => Selected::No,
+            _ => Selected::Unproven(Missing::Age),
+        }
     }
 
     fn passes_but_for_age(&self, selection: &Selection) -> bool {
