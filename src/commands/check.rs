@@ -361,7 +361,6 @@ impl Checking<'_> {
             // These maps count single records, and must not contain estimates.
             coverage.unrecognised.clear();
             coverage.spared.clear();
-            coverage.contradictions.are_of_a_sample();
         }
         self.health.records = own.values().sum();
         self.health.foreign = unrecognised.values().sum();

@@ -192,7 +192,7 @@ fn an_expiry_that_is_no_time_is_unknown() {
         let list = [&["list", "--schema", "own"], select].concat();
         let ran = server.idemctl(&list);
         if select.len() == 1 {
-            ran.says("Skipped 3 own records of unknown expiry");
+            ran.says("Skipped 3 records (own 3) of unknown expiry");
         }
     }
     server.idemctl(&["check", "--schema", "own"]).shows("orphaned=0;");

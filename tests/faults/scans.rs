@@ -208,8 +208,8 @@ fn a_node_that_does_not_answer_is_named_and_the_others_are_read() {
 #[test]
 fn a_default_ttl_that_does_not_hold_is_reported_by_every_command() {
     let server = listed(30, 36_000_000);
-    let note = "note: 30 locks have up to 9h 5";
-    let found = "note: 10 locks have up to 9h 5";
+    let note = "note: 30 locks with up to 9h 5";
+    let found = "note: 10 locks with up to 9h 5";
     for command in &COMMANDS {
         let run = server.idemctl(command.words);
         let expected = if command.words[0] == "inspect" { found } else { note };
