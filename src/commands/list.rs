@@ -251,7 +251,7 @@ impl ListRun<'_> {
             Format::Text | Format::Csv | Format::Tsv if !show.columns.is_empty() => {
                 let mut fields = FieldSet::NONE;
                 for column in &show.columns {
-                    if let Some(field) = column.field() {
+                    if let Some(field) = column.field {
                         fields.insert(field);
                     }
                 }

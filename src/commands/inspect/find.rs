@@ -10,7 +10,8 @@ use crate::domain::record::{FieldSet, GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::{escape, listing::Listing, words};
+use crate::render::listing::Listing;
+use crate::render::{columns, escape, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
@@ -105,7 +106,8 @@ pub(super) async fn find(
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }
-    let mut listing = Listing::new(session.ui.view(), &[]);
+    let columns = columns::of_table(false, false);
+    let mut listing = Listing::new(session.ui.view(), columns, false);
     listing.fit(&found, false);
     session.ui.page(listing.heading() + &listing.rows(&found))?;
     session.ui.flush()?;

@@ -45,7 +45,7 @@ pub(super) struct RowStyle<'a> {
 pub(super) struct ListRows {
     output: Format,
     raw_csv: bool,
-    columns: Vec<Column>,
+    columns: Vec<&'static Column>,
     reveal: bool,
     null: bool,
     listing: Listing,
@@ -69,14 +69,6 @@ impl ListRows {
     /// Without rows yet. Rows show their database if several are listed.
     pub(super) fn new(session: &Session, how: RowStyle<'_>, kept: RowLimit) -> Self {
         let RowStyle { show, reveal, all_dbs, by_status, null } = how;
-        let mut second = Vec::new();
-        if all_dbs {
-            second.push(Column::Db);
-        }
-        // A table shows the field that selected the records. Programs always get the same columns.
-        if by_status && show.output == Format::Text {
-            second.push(Column::Status);
-        }
         let mut top = None;
         let limit = match kept {
             RowLimit::First(limit) => limit,
@@ -87,20 +79,20 @@ impl ListRows {
         };
         let view = session.ui.view();
         let output = show.output;
+        let is_for_people = matches!(output, Format::Text | Format::Wide);
         let mut columns = show.columns.clone();
         if columns.is_empty() {
-            columns = [&second[..], &columns::ALL].concat();
+            // A table shows the field that selected the records. Programs always get the same
+            // columns, with the key at the end.
+            columns = match output {
+                Format::Text => columns::of_table(all_dbs, by_status),
+                _ => columns::all(all_dbs),
+            };
+            if !is_for_people {
+                columns.rotate_left(1);
+            }
         }
-        if show.columns.is_empty() && output == Format::Wide {
-            // For people the key comes first.
-            columns.rotate_right(1);
-        }
-        let listing = match output {
-            Format::Text if show.columns.is_empty() => Listing::new(view, &second),
-            Format::Wide if show.columns.is_empty() => Listing::wide(view, &columns),
-            _ => Listing::of(view, &columns),
-        };
-        let is_for_people = matches!(output, Format::Text | Format::Wide);
+        let listing = Listing::new(view, columns.clone(), !show.columns.is_empty());
         let held = if is_for_people && top.is_none() { Some(Vec::new()) } else { None };
         let is_terminal = session.ui.out_is_terminal();
         Self {
@@ -156,7 +148,7 @@ impl ListRows {
 
     /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
     pub(super) fn without_room(&self) -> Vec<String> {
-        self.listing.without_room()
+        if self.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
     }
 
     /// True when sorting left out rows beyond the default limit.
@@ -291,7 +283,7 @@ impl ListRows {
         separated: Separated,
     ) -> io::Result<()> {
         if self.shown == 0 {
-            let names = self.columns.iter().map(|column| column.as_str().to_owned());
+            let names = self.columns.iter().map(|column| column.name.to_owned());
             session.ui.data(separated.row(names))?;
         }
         for record in records {
