@@ -19,6 +19,7 @@ use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::difference::{self, DifferenceRow};
 use crate::render::document::Streamed;
+use crate::render::record_json::RecordJson;
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_coverage};
 use crate::session::Session;
 use crate::store::ReadLimit;
@@ -295,7 +296,9 @@ impl Diff {
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                self.meet(session, &ListedRecord::of(record))?;
+                // As a list has it, so that both snapshots are described in one way.
+                let line = serde_json::to_vec(&RecordJson::of(record, false))?;
+                self.meet(session, &serde_json::from_slice(&line)?)?;
             }
         }
         let report = scan.finish();
