@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use self::rows::{ListRows, RowLimit, RowStyle};
+use self::rows::ListRows;
 use crate::args::{
     FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs,
 };
@@ -15,7 +15,6 @@ use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, AwaitedState};
-use crate::domain::select::top_n::Order;
 use crate::domain::snapshot::ListScope;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -24,10 +23,6 @@ use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
-
-/// Rows that `--sort` keeps unless `--limit` says otherwise. They are kept in memory until the scan
-/// ends.
-const SORTED_ROWS: usize = 1_000;
 
 /// List the records of the selected schemas
 ///
@@ -171,16 +166,15 @@ struct ListRun<'a> {
 impl ListRun<'_> {
     /// Lists the records, and returns the states that they have, and the exit code.
     async fn run(&self, session: &mut Session) -> Result<(Vec<State>, Exit)> {
-        let Args { show, reveal, all_dbs, null, .. } = self.args;
-        let by_status = !self.selection.statuses.is_empty();
-        let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
+        let Args { show, all_dbs, .. } = self.args;
         // `diff` refuses lists of different servers. If the server does not identify itself, the
         // list is still useful.
         let mut from = None;
         if show.output == Format::Json {
             from = session.connect().await?.provenance().await.ok();
         }
-        let mut rows = ListRows::new(session, how, kept(self.args));
+        let by_status = !self.selection.statuses.is_empty();
+        let mut rows = ListRows::new(session, self.args, by_status);
         let mut states = Vec::new();
         let progress = session.ui.progress("keys scanned");
         let mut scan =
@@ -270,7 +264,7 @@ impl ListRun<'_> {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(&self, session: &mut Session, rows: &ListRows, report: ScanReport) -> Result<()> {
+    async fn end(&self, session: &mut Session, rows: &ListRows<'_>, report: ScanReport) -> Result<()> {
         let shown = rows.shown();
         let server = self.server();
         let keys = words::counted(report.keys, "key");
@@ -296,7 +290,7 @@ impl ListRun<'_> {
                 }
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
-            let scanned = self.scanned(report.iterated).await;
+            let scanned = words::count(report.iterated);
             session
                 .ui
                 .status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
@@ -317,18 +311,6 @@ impl ListRun<'_> {
         Ok(())
     }
 
-    /// How many keys were scanned, and of how many, if the servers report their number of keys.
-    async fn scanned(&self, scanned: u64) -> String {
-        let mut held = 0;
-        for database in self.databases {
-            match database.reader.keys_on_server().await {
-                Ok(keys) => held += keys,
-                Err(_) => return words::count(scanned),
-            }
-        }
-        format!("{} of {}", words::count(scanned.min(held)), words::count(held))
-    }
-
     /// The server's name for people.
     fn server(&self) -> String {
         let name = self.databases[0].reader.name();
@@ -337,10 +319,7 @@ impl ListRun<'_> {
         }
         // The name ends with the number of one database.
         let Some((server, _)) = name.rsplit_once('/') else { return name };
-        match self.databases.len() {
-            1 => format!("1 database of {server}"),
-            count => format!("{count} databases of {server}"),
-        }
+        format!("{} of {server}", words::counted(self.databases.len() as u64, "database"))
     }
 }
 
@@ -349,13 +328,4 @@ impl ListRun<'_> {
 fn chooses_by_size(args: &Args) -> bool {
     matches!(args.show.sort, Some(Sort::Size))
         || args.select.finding.contains(&FindingCode::Oversized)
-}
-
-fn kept(args: &Args) -> RowLimit {
-    let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    match args.show.sort {
-        // Sorted rows are kept until the scan ends, so their number is limited by default.
-        Some(sort) => RowLimit::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
-        None => RowLimit::First(limit.unwrap_or(usize::MAX)),
-    }
 }

@@ -4,7 +4,8 @@ use std::io;
 
 use serde_json::{Map, Value};
 
-use crate::args::{Format, ShowArgs};
+use super::Args;
+use crate::args::Format;
 use crate::domain::record::{Record, RecordName};
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, Column, Separated};
@@ -25,33 +26,16 @@ const MAX_HELD_FOR_PIPE: usize = 1_000;
 /// How many rows of a table are formatted before they are written.
 const WRITTEN_AT_ONCE: usize = 200;
 
-/// Which rows are kept.
-pub(super) enum RowLimit {
-    First(usize),
-    Sorted(Order, usize),
-}
+/// Rows that `--sort` keeps unless `--limit` says otherwise. They are kept in memory until the scan
+/// ends.
+const SORTED_ROWS: usize = 1_000;
 
-/// How rows are shown.
-pub(super) struct RowStyle<'a> {
-    pub(super) show: &'a ShowArgs,
-    pub(super) reveal: bool,
-    pub(super) all_dbs: bool,
-    /// True if the operator selected records by their status.
-    pub(super) by_status: bool,
-    /// True if NUL ends each name.
-    pub(super) null: bool,
-}
-
-pub(super) struct ListRows {
-    output: Format,
-    raw_csv: bool,
+pub(super) struct ListRows<'a> {
+    args: &'a Args,
     columns: Vec<&'static Column>,
-    reveal: bool,
-    null: bool,
     listing: Listing,
     document: Streamed,
     top: Option<Top>,
-    is_sorted: bool,
     /// Rows that are held until the scan ends, so that columns without a value are left out and, on
     /// a terminal, problems come first; `None` if rows are shown page by page.
     held: Option<Vec<Record>>,
@@ -65,17 +49,20 @@ pub(super) struct ListRows {
     page: String,
 }
 
-impl ListRows {
-    /// Without rows yet. Rows show their database if several are listed.
-    pub(super) fn new(session: &Session, how: RowStyle<'_>, kept: RowLimit) -> Self {
-        let RowStyle { show, reveal, all_dbs, by_status, null } = how;
+impl<'a> ListRows<'a> {
+    /// Without rows yet. Rows show their database if several are listed. `by_status` is true if the
+    /// operator selected records by their status.
+    pub(super) fn new(session: &Session, args: &'a Args, by_status: bool) -> Self {
+        let Args { show, all_dbs, .. } = args;
+        let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut top = None;
-        let limit = match kept {
-            RowLimit::First(limit) => limit,
-            RowLimit::Sorted(order, limit) => {
-                top = Some(Top::new(order, show.reverse, limit));
+        let limit = match show.sort {
+            Some(sort) => {
+                let limit = limit.unwrap_or(SORTED_ROWS);
+                top = Some(Top::new(Order::from(sort), show.reverse, limit));
                 limit
             }
+            None => limit.unwrap_or(usize::MAX),
         };
         let view = session.ui.view();
         let output = show.output;
@@ -85,8 +72,8 @@ impl ListRows {
             // A table shows the field that selected the records. Programs always get the same
             // columns, with the key at the end.
             columns = match output {
-                Format::Text => columns::of_table(all_dbs, by_status),
-                _ => columns::all(all_dbs),
+                Format::Text => columns::of_table(*all_dbs, by_status),
+                _ => columns::all(*all_dbs),
             };
             if !is_for_people {
                 columns.rotate_left(1);
@@ -98,12 +85,8 @@ impl ListRows {
         Self {
             held,
             max_held: if is_terminal { MAX_HELD } else { MAX_HELD_FOR_PIPE },
-            is_sorted: top.is_some(),
-            output,
-            raw_csv: show.raw_csv,
+            args,
             columns,
-            reveal,
-            null,
             listing,
             document: Streamed::new("records"),
             top,
@@ -121,7 +104,7 @@ impl ListRows {
 
     /// True when no more rows are wanted.
     pub(super) fn are_full(&self) -> bool {
-        !self.is_sorted && self.taken() >= self.limit
+        self.args.show.sort.is_none() && self.taken() >= self.limit
     }
 
     /// Rows that are shown, or will be.
@@ -148,7 +131,7 @@ impl ListRows {
 
     /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
     pub(super) fn without_room(&self) -> Vec<String> {
-        if self.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
+        if self.args.show.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
     }
 
     /// True when sorting left out rows beyond the default limit.
@@ -170,7 +153,7 @@ impl ListRows {
         }
         records.truncate(self.limit - self.taken());
         // Only JSON shows advice. A table would compute it in vain for each record.
-        if matches!(self.output, Format::Json | Format::Jsonl) {
+        if matches!(self.args.show.output, Format::Json | Format::Jsonl) {
             session.fill_in_advice(&mut records);
         }
         let Some(held) = &mut self.held else { return self.show(session, &records) };
@@ -218,7 +201,7 @@ impl ListRows {
             session.fill_in_advice(&mut records);
             self.show(session, &records)?;
         }
-        if self.output == Format::Json {
+        if self.args.show.output == Format::Json {
             covered.insert("complete".to_owned(), whole.into());
             session.ui.data(self.document.end(&covered))?;
         }
@@ -229,7 +212,7 @@ impl ListRows {
         if records.is_empty() {
             return Ok(());
         }
-        match self.output {
+        match self.args.show.output {
             Format::Text | Format::Wide => {
                 if self.shown == 0 {
                     self.listing.fit(records, !self.knows_all);
@@ -239,8 +222,8 @@ impl ListRows {
                     session.ui.page(self.listing.rows(some))?;
                 }
             }
-            Format::Csv => self.separated(session, records, Separated::csv(self.raw_csv))?,
-            Format::Tsv => self.separated(session, records, Separated::tsv(self.raw_csv))?,
+            Format::Csv => self.separated(session, records, Separated::csv(self.args.show.raw_csv))?,
+            Format::Tsv => self.separated(session, records, Separated::tsv(self.args.show.raw_csv))?,
             Format::Name => {
                 for record in records {
                     self.name(session, record)?;
@@ -249,12 +232,12 @@ impl ListRows {
             Format::Json => {
                 session.ui.data(self.document.before_value())?;
                 self.page =
-                    record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                    record_json::lines(records, ",\n", self.args.reveal, std::mem::take(&mut self.page));
                 session.ui.data(&self.page)?;
             }
             Format::Jsonl => {
                 self.page =
-                    record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                    record_json::lines(records, "\n", self.args.reveal, std::mem::take(&mut self.page));
                 session.ui.data(&self.page)?;
                 session.ui.data("\n")?;
             }
@@ -269,9 +252,9 @@ impl ListRows {
     /// Raw bytes are for programs, and never for a terminal.
     fn name(&self, session: &mut Session, record: &Record) -> io::Result<()> {
         let name = RecordName::of(record);
-        let is_raw = self.null && !session.ui.out_is_terminal();
+        let is_raw = self.args.null && !session.ui.out_is_terminal();
         let mut name = if is_raw { name.raw() } else { name.quoted().into_bytes() };
-        name.push(if self.null { 0 } else { b'\n' });
+        name.push(if self.args.null { 0 } else { b'\n' });
         session.ui.data(name)
     }
 
