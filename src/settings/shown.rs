@@ -161,7 +161,7 @@ impl Settings {
     }
 
     pub(super) fn at_line(&self, keys: &[&str]) -> String {
-        let path = self.file().path().map(shown).unwrap_or_default();
+        let path = self.file().shown_path();
         match self.file().line_of(keys) {
             Some(line) => format!("{path}:{line}"),
             None => path,
