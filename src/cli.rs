@@ -154,24 +154,7 @@ impl Command {
             // They may run for long, and change nothing.
             Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => WhenStdoutCloses::Ends,
             // A change has to be completed and logged, and a verdict is in the exit code.
-            Self::Check(_)
-            | Self::Doctor(_)
-            | Self::ForceUnlock(_)
-            | Self::Extend(_)
-            | Self::Complete(_)
-            | Self::Release(_)
-            | Self::Begin(_)
-            | Self::Sweep(_)
-            | Self::Reconcile(_)
-            | Self::Purge(_)
-            | Self::Restore(_)
-            | Self::Undo(_)
-            | Self::Backup(_)
-            | Self::Race(_)
-            | Self::Simulate(_)
-            | Self::Explore(_)
-            | Self::Probe(_)
-            | Self::Schema(_) => WhenStdoutCloses::GoesOn,
+            _ => WhenStdoutCloses::GoesOn,
         }
     }
 
