@@ -362,8 +362,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
     let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
-        Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
-        Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),
+        Content::Hash(hash) => format!(" (a hash of {})", words::counted(hash.count, "field")),
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
