@@ -255,7 +255,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
 fn what_is_not_here_may_be_in_another_database() {
     let server = Server::holding(&[("idempotency:here", PENDING, FOREVER)]);
     for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
-        server.idemctl(&[&["-n", "3"], words].concat()).says("1 Redis key is in database 0: -n 0");
+        server.idemctl(&[&["-n", "3"], words].concat()).says("Redis keys in database 0 (-n 0): 1");
         assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
     }
 }

@@ -53,10 +53,10 @@ fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
 fn inspect_says_that_another_schema_has_the_record() {
     let server = seeded();
     let run = in_context(&server, &["inspect", "order-99100"]).exits(1);
-    run.says("hint: only express was checked (context prod); event-driven has a record: `idemctl --config ");
+    run.says("hint: checked only express (context prod); event-driven has a record: `idemctl --config ");
     run.says(" inspect order-99100 --schema event-driven`");
     let run = server.idemctl(&["inspect", "order-99100", "--schema", "express"]).exits(1);
-    run.says("hint: only express was checked; event-driven has a record");
+    run.says("hint: checked only express; event-driven has a record");
     let run = in_context(&server, &["inspect", "nowhere"]).exits(1);
     assert!(!run.stderr.contains("has a record"), "{}", run.all());
 }
@@ -152,10 +152,10 @@ fn nothing_of_the_named_schema_names_the_schema_of_the_keys() {
     }
     for command in [&["list"][..], &["stats"], &["sweep", "--orphaned", "--yes"], &["duplicates"]] {
         let run = server.idemctl(&[command, &["--schema", "orders"]].concat());
-        run.says("2 keys have names of the schema orders-eu, which --schema orders-eu reads");
+        run.says("keys of the schema orders-eu, which --schema orders-eu reads: 2");
     }
     let purge = ["purge", "--schema", "orders", "--state", "in-progress", "--yes"];
-    server.idemctl(&purge).says("2 keys have names of the schema orders-eu");
+    server.idemctl(&purge).says("keys of the schema orders-eu, which --schema orders-eu reads: 2");
     let run = server.idemctl(&["list", "--schema", "orders-eu"]).exits(0);
     assert!(!run.stderr.contains("of the schema"), "{}", run.stderr);
 }

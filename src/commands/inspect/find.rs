@@ -8,6 +8,7 @@ use super::Args;
 use crate::args::Output;
 use crate::domain::record::{FieldSet, GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
+use crate::domain::select::{Selection, glob};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::listing::Listing;
@@ -73,11 +74,13 @@ pub(super) async fn find(
         Scan::start(reader.clone(), query, &interrupt, session.ui.progress("keys scanned")).await?;
     // The search is for a key, so it also finds values that no schema recognises.
     scan = scan.with_unrecognised();
+    let key_glob = Some([&b"*"[..], &glob::escape(text), b"*"].concat());
+    let selection = Selection { key_glob, ..Selection::default() };
     let mut found: Vec<Record> = Vec::new();
     while found.len() <= MOST
-        && let Some(page) = scan.next_records(|key| memchr::memmem::find(key, text).is_some()).await
+        && let Some(page) = scan.next_page(&selection).await
     {
-        found.extend(page);
+        found.extend(page.into_records());
     }
     let report = scan.finish();
     report.show_coverage(session, catalog);
