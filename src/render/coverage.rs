@@ -1,13 +1,11 @@
 //! What a scan covered, for people and as fields of a report.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use super::{document, escape, invocation, name, words};
 use crate::domain::duration;
 use crate::domain::record::{RecordName, age};
-use crate::domain::schema::{Catalog, Schema, TtlOf};
+use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::unproven::LeftOut;
@@ -31,17 +29,10 @@ const TOO_LARGE: &str =
 const MAX_LINES: usize = 2;
 
 /// Lines about unrecognised values at the schemas' Redis keys, one per schema.
-pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+pub fn unrecognised(coverage: &Coverage) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, count) in &coverage.unrecognised {
-        let mut under = String::new();
-        if let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) {
-            let prefixes = prefixes(schema);
-            if !prefixes.is_empty() {
-                under = format!(" under {prefixes}");
-            }
-        }
-        lines.push(format!("keys{under} that do not match schema {name}: {count}"));
+        lines.push(format!("values that do not match schema {name}: {count}"));
     }
     lines
 }
@@ -282,18 +273,6 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         ));
     }
     notes
-}
-
-fn prefixes(schema: &Schema) -> String {
-    // A set, because the keys of a record often share their prefix.
-    let mut prefixes = BTreeSet::new();
-    for key in &schema.keys {
-        let prefix = escape::text(key.template.prefix());
-        if !prefix.is_empty() {
-            prefixes.insert(prefix);
-        }
-    }
-    prefixes.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]

@@ -143,8 +143,8 @@ fn a_list_says_what_it_met_and_left_out() {
     let server = Server::start();
     put(&server, OTHERS, true);
     let run = server.idemctl(&["-v", "list"]).exits(0);
-    run.says("keys under idempotency: that do not match schema go-middleware: 7");
-    run.says("keys under idem: that do not match schema express: 3");
+    run.says("values that do not match schema go-middleware: 7");
+    run.says("values that do not match schema express: 3");
     run.says("not read: schema go-chi (no fixed prefix");
 }
 
