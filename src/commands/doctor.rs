@@ -201,8 +201,7 @@ fn show(
     if let Some(name) = session.settings.context_name() {
         place.push_str(&format!(" Context: {name}."));
     }
-    let mut invocation = session.ui.invocation().clone();
-    invocation.set_context(session.settings.context_name());
+    let invocation = session.ui.invocation().clone();
     let is_on_sandbox = session.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
     // options name.

@@ -37,9 +37,6 @@ pub(crate) const WITH_SCHEMA_DIR: [&str; 4] =
 /// Those that know only the options for the connection.
 pub(crate) const WITH_SERVER: [&str; 4] = ["restore", "undo", "log", "context test"];
 
-/// The subcommand that changes a context.
-const SETTING: &str = "context set";
-
 /// The placeholder for the name of a record in advice.
 const KEY: &str = "KEY";
 
@@ -54,9 +51,6 @@ pub struct Invocation {
     prefix: Vec<String>,
     /// The words of this run.
     run: RunWords,
-    /// The beginning of a command line that changes the settings of this run's context; `None` if
-    /// advice has no such command lines.
-    setting: Option<String>,
 }
 
 /// The words of a run that printed command lines and the audit log repeat.
@@ -183,23 +177,8 @@ impl Invocation {
         line
     }
 
-    /// Sets the context that `idemctl context set NAME` changes in advice. Without one, the command
-    /// line creates a context for the server of this run.
-    pub(crate) fn set_context(&mut self, name: Option<&str>) {
-        self.setting = Some(match name {
-            Some(name) => format!("idemctl {}{SETTING} {}", self.config(), argument(name)),
-            None => self.making_a_context(),
-        });
-    }
-
     /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
-        if let Some(setting) = &self.setting
-            && let Some(rest) = words.strip_prefix(SETTING)
-            && let Some(rest) = rest.strip_prefix(" NAME")
-        {
-            return format!("{setting}{rest}");
-        }
         let subcommand = |names: &[&'static str]| {
             let mut names = names.iter().copied();
             names.find(|name| words == *name || words.starts_with(&format!("{name} ")))
@@ -244,10 +223,8 @@ impl Invocation {
     /// option.
     pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const BEGINNING: &str = "`idemctl ";
-        let is_bare = self.server.is_empty()
-            && self.schema_dir.is_empty()
-            && self.prefix.is_empty()
-            && self.setting.is_none();
+        let is_bare =
+            self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
         // Without options there is nothing to insert. Most runs and most texts end here.
         if is_bare || !text.contains(BEGINNING) {
             return Cow::Borrowed(text);
@@ -463,21 +440,6 @@ mod tests {
             let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8(read.stdout).unwrap(), text, "{quoted}");
         }
-    }
-
-    #[test]
-    fn settings_are_those_of_the_context_of_the_run() {
-        let text = "`idemctl context set NAME --retry-window 3d`";
-        assert_eq!(invocation().complete(text), text);
-        let mut known = Invocation::default();
-        known.set_context(Some("my prod"));
-        assert_eq!(known.complete(text), "`idemctl context set 'my prod' --retry-window 3d`");
-        let mut unnamed = invocation();
-        unnamed.set_context(None);
-        assert_eq!(
-            unnamed.complete(text),
-            "`idemctl -p 7000 context set NEW-NAME --retry-window 3d`"
-        );
     }
 
     #[test]
