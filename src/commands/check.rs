@@ -457,7 +457,7 @@ impl AlarmArgs {
         catalog: &Catalog,
     ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
-        thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
+        thresholds.overdue = thresholds.overdue.or(defaults.overdue);
         // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows
         // it.
         let default_warning = if self.critical > 1 { Some(1) } else { None };

@@ -394,8 +394,8 @@ impl Settings {
         Deployment {
             prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
             shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
-            lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl.map(|ttl| ttl.0)),
-            result_ttl: stated(&args.result_ttl).or(config.result_ttl.map(|ttl| ttl.0)),
+            lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl),
+            result_ttl: stated(&args.result_ttl).or(config.result_ttl),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
     }
@@ -404,7 +404,7 @@ impl Settings {
     pub(crate) fn retry_window(&self, schema: &str) -> Option<Duration> {
         let context = &self.server_context.context;
         let own = context.deployment.get(schema).and_then(|own| own.retry_window);
-        own.or(context.retry_window).map(|window| window.0)
+        own.or(context.retry_window)
     }
 
     /// The context's settings for `check`.

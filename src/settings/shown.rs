@@ -1,8 +1,9 @@
 //! The effective settings for display, without passwords, each with its source.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use super::config::{IncludedAlarm, Ttl};
+use super::config::IncludedAlarm;
 use super::effective::Settings;
 use super::login::SentinelLogin;
 use super::origin::{Origin, Sourced};
@@ -88,7 +89,7 @@ impl Settings {
         ] {
             rows.push(self.field(name, Some(by.is_some().to_string()), by));
         }
-        let window = context.retry_window.map(|window| exact(window.0));
+        let window = context.retry_window.map(exact);
         rows.push(self.field("retry_window", window, Some(own)));
         let color = context.color.map(|color| color.as_str().to_owned());
         rows.push(self.field("color", color, Some(own)));
@@ -115,7 +116,7 @@ impl Settings {
                 ("lock_ttl", deployment.lock_ttl.map(ttl)),
                 ("result_ttl", deployment.result_ttl.map(ttl)),
                 ("extra_fields", not_empty(extra)),
-                ("retry_window", deployment.retry_window.map(|window| exact(window.0))),
+                ("retry_window", deployment.retry_window.map(exact)),
             ] {
                 fields.push((vec!["deployment", schema, field], value));
             }
@@ -125,7 +126,7 @@ impl Settings {
         for IncludedAlarm(alarm) in &check.include {
             include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));
         }
-        fields.push((vec!["check", "overdue"], check.overdue.map(|overdue| exact(overdue.0))));
+        fields.push((vec!["check", "overdue"], check.overdue.map(exact)));
         fields.push((vec!["check", "include"], not_empty(include.join(", "))));
         let context = self.context_name().unwrap_or_default();
         let mut rows = Vec::new();
@@ -188,8 +189,8 @@ fn path(
 }
 
 /// A TTL as the config file writes it.
-fn ttl(ttl: Ttl) -> String {
-    if ttl.0 == NO_TTL { NONE.to_owned() } else { exact(ttl.0) }
+fn ttl(ttl: Duration) -> String {
+    if ttl == NO_TTL { NONE.to_owned() } else { exact(ttl) }
 }
 
 fn shown(path: &Path) -> String {
