@@ -256,7 +256,8 @@ fn parse(words: &[OsString]) -> Result<(Root, RunWords), clap::Error> {
     match short.try_get_matches_from_mut(words) {
         Ok(matches) => {
             if let Ok(root) = Root::from_arg_matches(&matches) {
-                let under = |headings: &[Option<&str>]| option_words_under(&short, &matches, headings);
+                let under =
+                    |headings: &[Option<&str>]| option_words_under(&short, &matches, headings);
                 let run_words = RunWords {
                     own: own_words(&short, &matches),
                     filters: under(&[None, Some("Select"), Some("Schemas")]),

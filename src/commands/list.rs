@@ -264,7 +264,12 @@ impl ListRun<'_> {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(&self, session: &mut Session, rows: &ListRows<'_>, report: ScanReport) -> Result<()> {
+    async fn end(
+        &self,
+        session: &mut Session,
+        rows: &ListRows<'_>,
+        report: ScanReport,
+    ) -> Result<()> {
         let shown = rows.shown();
         let server = self.server();
         let keys = words::counted(report.keys, "key");

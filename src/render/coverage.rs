@@ -200,8 +200,7 @@ fn unproven(lacking: &[(&str, &LeftOut)], missing: Missing) -> String {
         count += left_out.count;
         by_schema.push(format!("{name} {}", left_out.count));
     }
-    let skipped =
-        format!("Skipped {} ({})", words::counted(count, "record"), by_schema.join(", "));
+    let skipped = format!("Skipped {} ({})", words::counted(count, "record"), by_schema.join(", "));
     let example = example(lacking.iter().find_map(|(_, left_out)| left_out.first.as_ref()));
     match missing {
         Missing::Ttl(of) => format!(

@@ -94,9 +94,7 @@ fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
     let before = moment(&server, "before");
     server.set("idempotency:b", DONE, 50_000_000);
     let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(0);
-    run.says(
-        "Skipped because their age is only estimated or unknown: 1 before, 2 after.",
-    );
+    run.says("Skipped because their age is only estimated or unknown: 1 before, 2 after.");
     server.states(&[("go-middleware", "result_ttl = \"24h\"")]);
     let before = moment(&server, "before");
     server.set("idempotency:c", DONE, 50_000_000);
@@ -130,7 +128,10 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     );
     let table = idemctl(server.folder()).args(["diff", &before, &after]).run().exits(1);
     let text = table.text();
-    assert!(text.starts_with("WHAT     STATE                     SCHEMA            KEY\n"), "{text}");
+    assert!(
+        text.starts_with("WHAT     STATE                     SCHEMA            KEY\n"),
+        "{text}"
+    );
     table.shows("\n\nSCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n");
     table.shows("go-middleware  state    completed         0      2      +2\n");
     table.shows("go-middleware  status   2xx               0      2      +2\n");

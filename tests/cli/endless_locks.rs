@@ -184,5 +184,7 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
     assert_eq!(left, 1, "the list stays");
     assert!(server.get("idempo:lock:held").is_some());
     let check = run(&["check"]).exits(1);
-    check.shows("WARNING - keys under idempo's prefix that do not match schema idempo: 3").shows("orphaned=0");
+    check
+        .shows("WARNING - keys under idempo's prefix that do not match schema idempo: 3")
+        .shows("orphaned=0");
 }

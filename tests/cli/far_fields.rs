@@ -86,8 +86,7 @@ fn what_is_too_far_is_unknown_and_counted() {
         ("node-idempotency:POST:/pay:near", far_status(64, 201), DAY),
     ]);
     let options = ["--schema", "node-idempotency", "--status", "5xx"];
-    let unknown =
-        "Skipped 1 record (node-idempotency 1) of unknown status, e.g. node-idempotency/POST:/pay:far.";
+    let unknown = "Skipped 1 record (node-idempotency 1) of unknown status, e.g. node-idempotency/POST:/pay:far.";
     let (keys, said) = listed(&server, &options);
     assert!(keys.is_empty() && said.contains(unknown), "{said}");
     assert!(!said.contains("no such records"), "{said}");

@@ -53,7 +53,9 @@ fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
 fn inspect_says_that_another_schema_has_the_record() {
     let server = seeded();
     let run = in_context(&server, &["inspect", "order-99100"]).exits(1);
-    run.says("hint: checked only express (context prod); event-driven has a record: `idemctl --config ");
+    run.says(
+        "hint: checked only express (context prod); event-driven has a record: `idemctl --config ",
+    );
     run.says(" inspect order-99100 --schema event-driven`");
     let run = server.idemctl(&["inspect", "order-99100", "--schema", "express"]).exits(1);
     run.says("hint: checked only express; event-driven has a record");
@@ -130,10 +132,9 @@ fn a_check_says_what_was_sampled_and_what_the_filters_left() {
         .idemctl(&["check"])
         .exits(0)
         .shows("OK - no orphaned locks among about 1500 records in 1500 keys |");
-    server
-        .idemctl(&["check", "--match", "k-95"])
-        .exits(0)
-        .shows("OK - no orphaned locks that match the filters among about 1500 records in 1500 keys |");
+    server.idemctl(&["check", "--match", "k-95"]).exits(0).shows(
+        "OK - no orphaned locks that match the filters among about 1500 records in 1500 keys |",
+    );
 }
 
 /// Rule: if nothing is found because the keys belong to a schema that was not named, the command

@@ -168,11 +168,7 @@ fn not_confirmed() -> CommandError {
 
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
-fn check_schemas(
-    session: &Session,
-    name: &str,
-    fields: &ContextArgs,
-) -> Result<(), CommandError> {
+fn check_schemas(session: &Session, name: &str, fields: &ContextArgs) -> Result<(), CommandError> {
     let mut schema_dir = fields.schema_dir.clone();
     if schema_dir.is_none()
         && let Some(config) = session.settings.file().contexts().get(name)

@@ -222,8 +222,12 @@ impl<'a> ListRows<'a> {
                     session.ui.page(self.listing.rows(some))?;
                 }
             }
-            Format::Csv => self.separated(session, records, Separated::csv(self.args.show.raw_csv))?,
-            Format::Tsv => self.separated(session, records, Separated::tsv(self.args.show.raw_csv))?,
+            Format::Csv => {
+                self.separated(session, records, Separated::csv(self.args.show.raw_csv))?
+            }
+            Format::Tsv => {
+                self.separated(session, records, Separated::tsv(self.args.show.raw_csv))?
+            }
             Format::Name => {
                 for record in records {
                     self.name(session, record)?;
@@ -231,13 +235,21 @@ impl<'a> ListRows<'a> {
             }
             Format::Json => {
                 session.ui.data(self.document.before_value())?;
-                self.page =
-                    record_json::lines(records, ",\n", self.args.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(
+                    records,
+                    ",\n",
+                    self.args.reveal,
+                    std::mem::take(&mut self.page),
+                );
                 session.ui.data(&self.page)?;
             }
             Format::Jsonl => {
-                self.page =
-                    record_json::lines(records, "\n", self.args.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(
+                    records,
+                    "\n",
+                    self.args.reveal,
+                    std::mem::take(&mut self.page),
+                );
                 session.ui.data(&self.page)?;
                 session.ui.data("\n")?;
             }
