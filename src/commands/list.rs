@@ -6,10 +6,8 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use self::rows::ListRows;
-use crate::args::{
-    FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs,
-};
+use self::rows::{ListRows, RowArgs};
+use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, Sort, ThresholdArgs};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State};
@@ -33,32 +31,7 @@ use crate::watch::{self, Watch};
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
-    show: ShowArgs,
-
-    /// Stop after this many records
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..),
-        conflicts_with = "until"
-    )]
-    limit: Option<u64>,
-
-    /// List the records of all databases, with the database number
-    #[arg(long)]
-    all_dbs: bool,
-
-    /// With -o name: write unescaped names, each followed by NUL
-    #[arg(short = '0', long)]
-    null: bool,
-
-    /// Read whole values, response bodies included
-    #[arg(long)]
-    full: bool,
-
-    /// Show Authorization, Cookie, Set-Cookie and similar headers
-    #[arg(long)]
-    reveal: bool,
+    rows: RowArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -81,7 +54,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(CommandError::usage("no schema to list").hint("name one with --schema").into());
     }
-    if args.null && args.show.output != Format::Name {
+    if args.rows.null && args.rows.show.output != Format::Name {
         return Err(CommandError::usage(
             "-0 changes how names end, but this output writes no names",
         )
@@ -89,7 +62,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         .into());
     }
     let selection = args.select.selection(session, &catalog, &args.thresholds)?;
-    let is_table = matches!(args.show.output, Format::Text | Format::Wide);
+    let is_table = matches!(args.rows.show.output, Format::Text | Format::Wide);
     let watch = Watch::of(session, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
     if let Some(remark) = args.select.filter.remark(&catalog) {
@@ -124,7 +97,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 /// # Errors
 /// Usage: a watch whose output never ends, or whose awaited state the filters exclude.
 fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Result<()> {
-    if watch.is_some() && args.show.output == Format::Json {
+    if watch.is_some() && args.rows.show.output == Format::Json {
         return Err(watch::endless());
     }
     let Some(until) = watch.and_then(Watch::until) else { return Ok(()) };
@@ -144,7 +117,7 @@ struct Database {
 
 async fn databases(session: &mut Session, args: &Args) -> Result<Vec<Database>> {
     let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
-    if !args.all_dbs {
+    if !args.rows.all_dbs {
         return Ok(vec![Database { number: None, reader }]);
     }
     let mut databases = Vec::new();
@@ -166,7 +139,7 @@ struct ListRun<'a> {
 impl ListRun<'_> {
     /// Lists the records, and returns the states that they have, and the exit code.
     async fn run(&self, session: &mut Session) -> Result<(Vec<State>, Exit)> {
-        let Args { show, all_dbs, .. } = self.args;
+        let RowArgs { show, all_dbs, .. } = &self.args.rows;
         // `diff` refuses lists of different servers. If the server does not identify itself, the
         // list is still useful.
         let mut from = None;
@@ -174,7 +147,7 @@ impl ListRun<'_> {
             from = session.connect().await?.provenance().await.ok();
         }
         let by_status = !self.selection.statuses.is_empty();
-        let mut rows = ListRows::new(session, self.args, by_status);
+        let mut rows = ListRows::new(session, &self.args.rows, by_status);
         let mut states = Vec::new();
         let progress = session.ui.progress("keys scanned");
         let mut scan =
@@ -220,7 +193,7 @@ impl ListRun<'_> {
     }
 
     fn query(&self) -> ScanQuery<'_> {
-        let first_read = if self.args.full || self.selection.reads_bodies() {
+        let first_read = if self.args.rows.full || self.selection.reads_bodies() {
             ReadLimit::Whole
         } else {
             ReadLimit::Bytes(0)
@@ -236,7 +209,7 @@ impl ListRun<'_> {
 
     /// The fields that the filters, the order and the output need.
     fn needed_fields(&self) -> FieldSet {
-        let show = &self.args.show;
+        let show = &self.args.rows.show;
         let shown = match show.output {
             Format::Name => FieldSet::NONE,
             Format::Text if show.columns.is_empty() => {
@@ -274,7 +247,7 @@ impl ListRun<'_> {
         let server = self.server();
         let keys = words::counted(report.keys, "key");
         let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
-        let is_for_people = matches!(self.args.show.output, Format::Text | Format::Wide);
+        let is_for_people = matches!(self.args.rows.show.output, Format::Text | Format::Wide);
         // After an incomplete scan, records may exist in the unread rest.
         if !matches!(report.end, ScanEnd::Complete) {
             return report.require_complete("the list is", &so_far);
@@ -319,7 +292,7 @@ impl ListRun<'_> {
     /// The server's name for people.
     fn server(&self) -> String {
         let name = self.databases[0].reader.name();
-        if !self.args.all_dbs {
+        if !self.args.rows.all_dbs {
             return name;
         }
         // The name ends with the number of one database.
@@ -331,6 +304,6 @@ impl ListRun<'_> {
 /// True if the lengths of values decide which records are shown. The length of every record is then
 /// read, and otherwise only those of the shown records, because each costs an extra command.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.show.sort, Some(Sort::Size))
+    matches!(args.rows.show.sort, Some(Sort::Size))
         || args.select.finding.contains(&FindingCode::Oversized)
 }

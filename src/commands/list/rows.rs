@@ -2,10 +2,10 @@
 
 use std::io;
 
+use clap::Args as ClapArgs;
 use serde_json::{Map, Value};
 
-use super::Args;
-use crate::args::Format;
+use crate::args::{Format, ShowArgs};
 use crate::domain::record::{Record, RecordName};
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, Column, Separated};
@@ -30,8 +30,40 @@ const WRITTEN_AT_ONCE: usize = 200;
 /// ends.
 const SORTED_ROWS: usize = 1_000;
 
+/// Which rows are shown, and what of them.
+#[derive(Debug, ClapArgs)]
+pub(super) struct RowArgs {
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+
+    /// Stop after this many records
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "until"
+    )]
+    pub(super) limit: Option<u64>,
+
+    /// List the records of all databases, with the database number
+    #[arg(long)]
+    pub(super) all_dbs: bool,
+
+    /// With -o name: write unescaped names, each followed by NUL
+    #[arg(short = '0', long)]
+    pub(super) null: bool,
+
+    /// Read whole values, response bodies included
+    #[arg(long)]
+    pub(super) full: bool,
+
+    /// Show Authorization, Cookie, Set-Cookie and similar headers
+    #[arg(long)]
+    pub(super) reveal: bool,
+}
+
 pub(super) struct ListRows<'a> {
-    args: &'a Args,
+    args: &'a RowArgs,
     columns: Vec<&'static Column>,
     listing: Listing,
     document: Streamed,
@@ -52,8 +84,8 @@ pub(super) struct ListRows<'a> {
 impl<'a> ListRows<'a> {
     /// Without rows yet. Rows show their database if several are listed. `by_status` is true if the
     /// operator selected records by their status.
-    pub(super) fn new(session: &Session, args: &'a Args, by_status: bool) -> Self {
-        let Args { show, all_dbs, .. } = args;
+    pub(super) fn new(session: &Session, args: &'a RowArgs, by_status: bool) -> Self {
+        let RowArgs { show, all_dbs, .. } = args;
         let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut top = None;
         let limit = match show.sort {
