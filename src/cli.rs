@@ -22,11 +22,11 @@ use crate::commands::{
     duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
-use crate::domain::removed::{self, RemovedKind};
+use crate::domain::removed::{self, Removed, RemovedKind};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
 use crate::render::escape;
-use crate::render::invocation::{Invocation, option_words};
+use crate::render::invocation::{Invocation, RunWords, option_words};
 use crate::render::style::Color;
 use crate::session::{Session, interruptible};
 use crate::settings::{Environment, Settings};
@@ -154,48 +154,13 @@ impl Command {
             // They may run for long, and change nothing.
             Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => WhenStdoutCloses::Ends,
             // A change has to be completed and logged, and a verdict is in the exit code.
-            Self::Check(_)
-            | Self::Doctor(_)
-            | Self::ForceUnlock(_)
-            | Self::Extend(_)
-            | Self::Complete(_)
-            | Self::Release(_)
-            | Self::Begin(_)
-            | Self::Sweep(_)
-            | Self::Reconcile(_)
-            | Self::Purge(_)
-            | Self::Restore(_)
-            | Self::Undo(_)
-            | Self::Backup(_)
-            | Self::Race(_)
-            | Self::Simulate(_)
-            | Self::Explore(_)
-            | Self::Probe(_)
-            | Self::Schema(_) => WhenStdoutCloses::GoesOn,
+            _ => WhenStdoutCloses::GoesOn,
         }
     }
-}
 
-impl Command {
     /// True for commands that use a server only if an option names it, because they put load on it.
     fn ignores_variables(&self) -> bool {
         matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_) | Self::Probe(_))
-    }
-
-    /// True for commands that show tables, and do nothing else that a person waits for.
-    fn shows_tables(&self) -> bool {
-        match self {
-            Self::Inspect(args) => !args.is_watch(),
-            Self::List(_)
-            | Self::Stats(_)
-            | Self::Diff(_)
-            | Self::Duplicates(_)
-            | Self::Log(_)
-            | Self::Detect(_) => true,
-            Self::Backup(args) => !args.deletes(),
-            Self::Schema(args) => !args.judges(),
-            _ => false,
-        }
     }
 }
 
@@ -219,7 +184,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if words.get(1).is_some_and(|word| word == "help") {
         return help::answer(&words[2..]);
     }
-    let Parsed { root, own, filters, selection } = match parse(&words) {
+    let (root, run_words) = match parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
@@ -236,9 +201,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     } else {
         Invocation::of(&root.options.connection, &environment)
     };
-    invocation.set_own(own);
-    invocation.set_filters(filters);
-    invocation.set_selection(selection);
+    invocation.set_run(run_words);
     ui.set_invocation(invocation);
     ui.when_stdout_closes(root.command.when_stdout_closes());
     let check = match &root.command {
@@ -263,19 +226,13 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     if !settings.environment().speaks_utf8() {
         ui.show_ascii();
     }
-    if root.command.shows_tables() && !root.options.display.no_pager && !root.options.display.debug
-    {
-        ui.page_by(settings.environment().pager());
-    }
     let mut session = Session::new(settings, ui);
     let ended = run(&mut session, root.command, &root.options.connection);
     session.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
-    let exit = match ended {
+    match ended {
         Ok(exit) => settle(&mut session.ui, exit),
         Err(error) => report(&mut session.ui, &error, check),
-    };
-    session.ui.end_paging();
-    exit
+    }
 }
 
 /// Parses the command line, and separates the subcommand's own words and its filters.
@@ -283,7 +240,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// clap copies the options that all commands share into each command, which would be most of the
 /// cost of a start. clap therefore first gets only the commands whose names are among the words. If
 /// that fails, it gets all commands.
-fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
+fn parse(words: &[OsString]) -> Result<(Root, RunWords), clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let mut named = Vec::new();
     for command in all.get_subcommands() {
@@ -299,35 +256,21 @@ fn parse(words: &[OsString]) -> Result<Parsed, clap::Error> {
     match short.try_get_matches_from_mut(words) {
         Ok(matches) => {
             if let Ok(root) = Root::from_arg_matches(&matches) {
-                return Ok(Parsed {
-                    root,
+                let under =
+                    |headings: &[Option<&str>]| option_words_under(&short, &matches, headings);
+                let run_words = RunWords {
                     own: own_words(&short, &matches),
-                    filters: option_words_under(
-                        &short,
-                        &matches,
-                        &[None, Some("Select"), Some("Schemas")],
-                    ),
-                    selection: option_words_under(&short, &matches, &[Some("Select")]),
-                });
+                    filters: under(&[None, Some("Select"), Some("Schemas")]),
+                    selection: under(&[Some("Select")]),
+                };
+                return Ok((root, run_words));
             }
         }
         // `--version` names no command, so the other commands cannot change its output.
         Err(version) if version.kind() == ErrorKind::DisplayVersion => return Err(version),
         Err(_) => {}
     }
-    let root = Root::try_parse_from(words)?;
-    Ok(Parsed { root, own: Vec::new(), filters: Vec::new(), selection: Vec::new() })
-}
-
-/// A command line, and the parts of it that idemctl repeats.
-struct Parsed {
-    root: Root,
-    /// The subcommand and its own options and arguments.
-    own: Vec<String>,
-    /// The options with which the command selects records.
-    filters: Vec<String>,
-    /// The filters that select records by their properties.
-    selection: Vec<String>,
+    Ok((Root::try_parse_from(words)?, RunWords::default()))
 }
 
 /// The subcommand with the options and arguments given to it, each as `--name value`. It excludes
@@ -512,22 +455,10 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     if error.kind() == ErrorKind::DisplayHelp {
         return help::show_one_screen(words);
     }
-    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(removed) = removed::find(RemovedKind::Command, command)
-    {
+    if let Some((message, removed)) = removed_in(&error, words) {
         let mut ui = Ui::new(Color::Auto);
         ui.set_invocation(named_in(words));
-        ui.error(&format!("there is no command `{command}`"));
-        ui.hint(&removed.hint());
-        return Exit::Usage;
-    }
-    if let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
-        && let Some(command) = first_command(words)
-        && let Some(removed) = removed::option(&command, option)
-    {
-        let mut ui = Ui::new(Color::Auto);
-        ui.set_invocation(named_in(words));
-        ui.error(&format!("`{command}` no longer has the option {option}"));
+        ui.error(&message);
         ui.hint(&removed.hint());
         return Exit::Usage;
     }
@@ -544,6 +475,20 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
         return UNKNOWN;
     }
     Exit::Usage
+}
+
+/// What an error says of a command or an option that an earlier version had.
+fn removed_in(error: &clap::Error, words: &[OsString]) -> Option<(String, Removed)> {
+    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand) {
+        let removed = removed::find(RemovedKind::Command, command)?;
+        return Some((format!("there is no command `{command}`"), removed));
+    }
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let command = first_command(words)?;
+    let removed = removed::option(&command, option)?;
+    Some((format!("`{command}` no longer has the option {option}"), removed))
 }
 
 /// The server that an invalid command line names.

@@ -78,21 +78,6 @@ impl RecordFilter for Selection {
     }
 }
 
-/// Selects every record whose idempotency key passes.
-struct ByKey<P>(P);
-
-impl<P: Fn(&[u8]) -> bool> RecordFilter for ByKey<P> {
-    type Plan = ();
-
-    fn passes_key(&self, key: &[u8]) -> bool {
-        (self.0)(key)
-    }
-
-    fn select(&self, _record: &Record) -> Selected {
-        Selected::Yes(())
-    }
-}
-
 /// How a scan ended.
 #[derive(Debug)]
 pub enum ScanEnd {
@@ -317,15 +302,6 @@ impl<'a> Scan<'a> {
         Some(SelectedPage { records: count, selected })
     }
 
-    /// Every record of the next page; `None` once the scan has ended.
-    pub async fn next_records(
-        &mut self,
-        passes_key: impl Fn(&[u8]) -> bool,
-    ) -> Option<Vec<Record>> {
-        let page = self.next_page(&ByKey(passes_key)).await?;
-        Some(page.into_records())
-    }
-
     /// The expiry of each Redis key of the next page's records, `None` for an absent key. The outer
     /// `None` is the end of the scan.
     pub async fn next_deadlines(&mut self) -> Option<Vec<(Candidate, Vec<Option<TimeLeft>>)>> {
@@ -432,6 +408,7 @@ impl<'a> Scan<'a> {
     pub fn finish(mut self) -> ScanReport {
         self.progress.finish_and_clear();
         self.note_schemas_without_keys();
+        let (keys, iterated) = (self.keys(), self.keys_iterated());
         let end = match self.end {
             None | Some(ScanEnd::Complete) => {
                 // A node may have failed while records were read after the last page.
@@ -444,8 +421,8 @@ impl<'a> Scan<'a> {
         };
         ScanReport {
             end,
-            keys: self.earlier.keys + self.keyspace.keys_returned(),
-            iterated: self.earlier.iterated + self.keyspace.keys_iterated(),
+            keys,
+            iterated,
             forbidden: self.earlier.forbidden.or_else(|| self.keyspace.forbidden()),
             keys_of_other_schemas: self.keyspace.keys_of_other_schemas().clone(),
             coverage: self.coverage,
@@ -601,7 +578,7 @@ pub fn show_coverage(session: &mut Session, of: &Coverage, catalog: &Catalog) {
 /// command.
 pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     // Details only: on a server that other programs share, every run would print these lines.
-    for line in coverage::unrecognised(of, catalog) {
+    for line in coverage::unrecognised(of) {
         session.ui.detail(&line);
     }
     for line in coverage::lines(of, catalog) {
@@ -629,12 +606,10 @@ pub async fn show_none(
     if coverage.has_no_key {
         held = reader.keys_on_server().await.unwrap_or(0);
     }
-    let line = match held {
-        0 => format!("{none} among {} of {server}", words::counted(keys, "key")),
-        1 => format!("{none}; the only Redis key of {server} has no name of these schemas"),
-        _ => {
-            format!("{none}; none of the {held} Redis keys of {server} has a name of these schemas")
-        }
+    let line = if held == 0 {
+        format!("{none} among {} of {server}", words::counted(keys, "key"))
+    } else {
+        format!("{none}; none of the {held} Redis keys of {server} has a name of these schemas")
     };
     session.ui.status(&covered.answer(line));
 }
@@ -649,11 +624,9 @@ pub async fn explain_nothing(
 ) {
     explain_left_out(session, catalog);
     for (schema, keys) in other_schemas {
-        let have = if *keys == 1 { "has a name" } else { "have names" };
-        session.ui.hint(&format!(
-            "{} {have} of the schema {schema}, which --schema {schema} reads",
-            words::counted(*keys, "key")
-        ));
+        session
+            .ui
+            .hint(&format!("keys of the schema {schema}, which --schema {schema} reads: {keys}"));
     }
     show_other_databases(session, reader).await;
 }
@@ -677,9 +650,7 @@ pub async fn show_other_databases(session: &mut Session, reader: &RecordReader) 
     elsewhere.sort_by_key(|(_, keys)| Reverse(*keys));
     let more = elsewhere.len().saturating_sub(MAX_DATABASES);
     for (db, keys) in elsewhere.into_iter().take(MAX_DATABASES) {
-        let keys =
-            if keys == 1 { "1 Redis key is".to_owned() } else { format!("{keys} Redis keys are") };
-        session.ui.hint(&format!("{keys} in database {db}: -n {db}"));
+        session.ui.hint(&format!("Redis keys in database {db} (-n {db}): {keys}"));
     }
     if more > 0 {
         session.ui.hint(&format!("{more} more databases have Redis keys"));

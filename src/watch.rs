@@ -18,10 +18,6 @@ use crate::session::Session;
 /// keyspace is.
 const PAUSE_OF_SCANS: u32 = 10;
 
-/// From this pause on, a watch reports why it waits longer than requested. Shorter pauses differ
-/// little from the default interval of one second.
-const NOTICED: Duration = Duration::from_secs(2);
-
 /// How often a watch repeats, and when it ends.
 pub struct Watch {
     interval: Duration,
@@ -40,13 +36,10 @@ impl Watch {
     /// # Errors
     /// Usage: an invalid time.
     pub fn of(
-        session: &mut Session,
+        session: &Session,
         args: &FollowArgs,
         is_table: bool,
     ) -> Result<Option<Self>, CommandError> {
-        if args.interval()?.is_some() {
-            session.ui.end_paging();
-        }
         let until = args.until.map(State::from);
         let paints = is_table && session.ui.can_paint();
         Ok(args.interval()?.map(|interval| Self {
@@ -84,12 +77,11 @@ impl Watch {
     ) -> Result<Exit> {
         let end = self.within.map(|within| Instant::now() + within);
         let is_plain = self.within.is_none() && self.until.is_none();
-        let mut took = Duration::ZERO;
         loop {
             let started = Instant::now();
             let is_last = end.is_some_and(|end| Instant::now() >= end);
             if self.paints {
-                session.ui.begin_frame(&self.heading(session, took));
+                session.ui.begin_frame(&self.heading(session));
             }
             let awaited = interrupt.unless_raised(look(session)).await;
             let awaited =
@@ -114,8 +106,10 @@ impl Watch {
                 (_, Some(state)) if is_last => return Err(self.too_late(state).into()),
                 _ => {}
             }
-            took = started.elapsed();
-            let next = (started + self.interval).max(Instant::now() + self.pause_after(took));
+            let mut next = started + self.interval;
+            if self.scans {
+                next = next.max(Instant::now() + started.elapsed() * PAUSE_OF_SCANS);
+            }
             let next = end.map_or(next, |end| next.min(end));
             if interrupt.unless_raised(tokio::time::sleep_until(next)).await.is_none() {
                 return if is_plain {
@@ -127,20 +121,9 @@ impl Watch {
         }
     }
 
-    /// The shortest pause after a repetition that took this long.
-    fn pause_after(&self, took: Duration) -> Duration {
-        if self.scans { took * PAUSE_OF_SCANS } else { Duration::ZERO }
-    }
-
-    /// The line above a screen; `took` is the duration of the previous repetition.
-    fn heading(&self, session: &Session, took: Duration) -> String {
-        let paused = took + self.pause_after(took);
-        let every = if paused > self.interval.max(NOTICED) {
-            let seconds = Duration::from_secs(paused.as_secs());
-            format!("{}, because a scan takes long", humantime::format_duration(seconds))
-        } else {
-            humantime::format_duration(self.interval).to_string()
-        };
+    /// The line above a screen.
+    fn heading(&self, session: &Session) -> String {
+        let every = humantime::format_duration(self.interval);
         let until =
             self.until.map(|state| format!(" until {}", state.as_str())).unwrap_or_default();
         let time = humantime::format_rfc3339_seconds(session.now());

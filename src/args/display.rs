@@ -2,10 +2,9 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
-use strum::VariantArray as _;
 
 use crate::domain::select::top_n::Order;
-use crate::render::columns::Column;
+use crate::render::columns::{COLUMNS, Column};
 use crate::render::style::Color;
 use crate::terminal::ui::Talk;
 
@@ -24,10 +23,6 @@ pub(crate) struct DisplayArgs {
     /// Print more: server, context, schemas, elapsed time, and the histograms of a race
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-
-    /// Do not use a pager, even if PAGER is set
-    #[arg(long, global = true)]
-    pub(crate) no_pager: bool,
 
     /// Print each Redis command and its duration on stderr, without passwords and values
     #[arg(long, global = true)]
@@ -91,7 +86,7 @@ pub(crate) struct ShowArgs {
 
     /// Columns of a table, csv or tsv, in this order, by their names in csv
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = columns())]
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<&'static Column>,
 
     /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
@@ -169,18 +164,12 @@ impl From<Sort> for Order {
 }
 
 /// Columns by the headings of csv, or by the shorter names that tables show.
-fn columns() -> impl TypedValueParser<Value = Column> {
-    let mut names = Vec::with_capacity(Column::VARIANTS.len());
-    for column in Column::VARIANTS {
-        names.push(PossibleValue::new(column.as_str()).aliases(column.aliases().iter().copied()));
-    }
+fn columns() -> impl TypedValueParser<Value = &'static Column> {
+    let names = COLUMNS.iter().map(|column| PossibleValue::new(column.name).alias(column.alias));
     PossibleValuesParser::new(names).try_map(|given| {
-        for column in Column::VARIANTS {
-            if column.as_str() == given || column.aliases().contains(&given.as_str()) {
-                return Ok(*column);
-            }
-        }
-        Err("there is no such column")
+        let mut columns = COLUMNS.iter();
+        let named = columns.find(|column| [column.name, column.alias].contains(&given.as_str()));
+        named.ok_or("there is no such column")
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod change;
 mod connection;
+mod context;
 mod display;
 mod junit;
 mod keys;
@@ -15,6 +16,7 @@ pub(crate) use change::{
     ChangeArgs, ConfirmArgs, ReturnArgs, StepArgs, parse_owner, parse_token, parse_ttl,
 };
 pub(crate) use connection::{ConnectionArgs, TlsArgs};
+pub(crate) use context::ContextArgs;
 pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOutput, without};
 pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;

@@ -248,14 +248,9 @@ fn check_fields(
         }
         let has_field = schemas.iter().any(|schema| schema.describes(field));
         if !has_field && !schemas.is_empty() {
-            let names = without.join(", ");
-            let have = if without.len() == 1 {
-                format!("schema {names} has")
-            } else {
-                format!("schemas {names} have")
-            };
             return Err(CommandError::usage(format!(
-                "{option} can select no record, because the {have} no field `{field}`"
+                "{option} can select no record, because no schema has a field `{field}` ({})",
+                without.join(", ")
             ))
             .hint(format!(
                 "if the service stores it, describe it in `fields` of schema.toml; otherwise leave \

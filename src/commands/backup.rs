@@ -160,8 +160,8 @@ fn removed_into_files(session: &Session) -> Result<HashMap<String, String>> {
     let mut sentences = HashMap::new();
     for ((file, name), count) in counts {
         let name = escape::again(&name);
-        let keys = if count == 1 { "Redis key" } else { "Redis keys" };
-        sentences.insert(file, format!("{name} saved {count} removed {keys} in it"));
+        let keys = words::counted(count, "removed Redis key");
+        sentences.insert(file, format!("{name} saved {keys} in it"));
     }
     Ok(sentences)
 }
@@ -275,7 +275,5 @@ fn total(found: &[BackupFile]) -> String {
     for backup in found {
         bytes += backup.bytes;
     }
-    let bytes = words::bytes(bytes);
-    let backups = if found.len() == 1 { "backup" } else { "backups" };
-    format!("{} {backups} ({bytes})", found.len())
+    format!("{} ({})", words::counted(found.len() as u64, "backup"), words::bytes(bytes))
 }

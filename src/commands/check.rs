@@ -12,7 +12,7 @@ use crate::change::{needs_a_stated_lock_ttl, write_report};
 use crate::domain::change::orphan;
 use crate::domain::diagnosis::health::{Alarm, CheckedSchemas, Health, Limits, Status};
 use crate::domain::diagnosis::{FindingCode, Thresholds};
-use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft, ValueField, age};
+use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft, ValueField};
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State, TtlOf};
 use crate::domain::select::contradiction::may_outlast;
@@ -109,7 +109,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         scan,
         health: Health::default(),
         undecided: 0,
-        ageless: 0,
         most_outlasting,
         reads_left: most_outlasting,
         outlasting_unread: 0,
@@ -172,8 +171,6 @@ struct Checking<'a> {
     health: Health,
     /// Locks for which it is not proven whether they have the requested findings.
     undecided: u64,
-    /// How many of these have an age that no option can state.
-    ageless: u64,
     /// How many values are read to find locks that outlast a default lock TTL; none if only those
     /// of the sample are.
     most_outlasting: usize,
@@ -246,24 +243,12 @@ impl Checking<'_> {
         }
         // A lock of unknown age may be overdue, or one that a filter by age selects.
         if self.undecided > 0 {
-            let locks = if self.undecided == 1 {
-                "1 lock is".to_owned()
-            } else {
-                format!("{} locks are", self.undecided)
-            };
-            let seeks_overdue = self.sought.codes.contains(&FindingCode::Overdue);
-            let sought = if seeks_overdue { "overdue" } else { "among those of this age" };
-            let why = if self.ageless == self.undecided {
-                if self.undecided == 1 {
-                    "it has more time left than its TTL, or got its expiry from an operator"
-                } else {
-                    "they have more time left than their TTL, or got their expiry from an operator"
-                }
-            } else {
-                "set lock_ttl for their schemas in the context, or pass --schema NAME --lock-ttl \
-                DURATION"
-            };
-            health.covered.leave_out(format!("whether {locks} {sought}"), why);
+            let locks = format!("{} of unknown age", words::counted(self.undecided, "lock"));
+            health.covered.leave_out(
+                locks,
+                "set lock_ttl in the context, or pass --lock-ttl; if an operator set the expiry, no \
+                TTL shows the age",
+            );
         }
         (health, coverage)
     }
@@ -317,7 +302,6 @@ impl Checking<'_> {
                 Selected::Unproven(missing) => {
                     unproven.unproven.add(&record, missing);
                     self.undecided += 1;
-                    self.ageless += u64::from(missing == Missing::Age);
                 }
                 Selected::No if self.is_unreadable(&record) => {
                     self.health.add(FindingCode::Unreadable, &record);
@@ -369,16 +353,14 @@ impl Checking<'_> {
         // If the sample contains all records, every one of them was read.
         let is_read_by_sample = !self.reads_outlasting() && came == sampled;
         self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
-        let scale = SampleScale { came, sampled };
-        scale.all(&mut own);
+        scale(&mut own, came, sampled);
         let mut unrecognised = coverage.unrecognised.clone();
         if came > sampled {
             self.health.sample = Some(sampled);
-            scale.all(&mut unrecognised);
+            scale(&mut unrecognised, came, sampled);
             // These maps count single records, and must not contain estimates.
             coverage.unrecognised.clear();
             coverage.spared.clear();
-            coverage.contradictions.are_of_a_sample();
         }
         self.health.records = own.values().sum();
         self.health.foreign = unrecognised.values().sum();
@@ -387,20 +369,12 @@ impl Checking<'_> {
     }
 }
 
-/// The factor from the counts of a sample to estimates for all records.
-struct SampleScale {
-    came: u64,
-    sampled: u64,
-}
-
-impl SampleScale {
-    /// Turns the counts of a sample into estimates for all records.
-    fn all(&self, counts: &mut BTreeMap<String, u64>) {
-        for count in counts.values_mut() {
-            // In 128 bits, because the product of two counts may overflow.
-            let all = u128::from(*count) * u128::from(self.came) / u128::from(self.sampled.max(1));
-            *count = u64::try_from(all).unwrap_or(u64::MAX);
-        }
+/// Turns the counts of a sample into estimates for all records that came.
+fn scale(counts: &mut BTreeMap<String, u64>, came: u64, sampled: u64) {
+    for count in counts.values_mut() {
+        // In 128 bits, because the product of two counts may overflow.
+        let all = u128::from(*count) * u128::from(came) / u128::from(sampled.max(1));
+        *count = u64::try_from(all).unwrap_or(u64::MAX);
     }
 }
 
@@ -483,7 +457,7 @@ impl AlarmArgs {
         catalog: &Catalog,
     ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
-        thresholds.overdue = thresholds.overdue.or(defaults.overdue.map(|overdue| overdue.0));
+        thresholds.overdue = thresholds.overdue.or(defaults.overdue);
         // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows
         // it.
         let default_warning = if self.critical > 1 { Some(1) } else { None };
@@ -507,21 +481,15 @@ impl AlarmArgs {
         if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
             needs_a_stated_lock_ttl("`excess-ttl` needs this deployment's lock TTL", &schemas)?;
         }
-        let Some(overdue) = thresholds.overdue else {
-            if limits.alarms.contains_key(&FindingCode::Overdue) {
-                return Err(CommandError::usage(
-                    "--include overdue needs the age from which a lock is overdue",
-                )
-                .hint(
-                    "pass --overdue DURATION, or set it in the context: [contexts.NAME.check] \
-                    overdue",
-                ));
-            }
-            let thresholds = Thresholds::default();
-            return Ok(Sought { codes: limits.sought(), limits, thresholds });
-        };
-        let thresholds =
-            Thresholds { overdue_ms: Some(age::millis(overdue)), ..Thresholds::default() };
-        Ok(Sought { codes: limits.sought(), limits, thresholds })
+        if limits.alarms.contains_key(&FindingCode::Overdue) && thresholds.overdue.is_none() {
+            return Err(CommandError::usage(
+                "--include overdue needs the age from which a lock is overdue",
+            )
+            .hint(
+                "pass --overdue DURATION, or set it in the context: [contexts.NAME.check] overdue",
+            ));
+        }
+        let codes = limits.sought();
+        Ok(Sought { codes, limits, thresholds: thresholds.thresholds() })
     }
 }

@@ -5,8 +5,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs};
 use crate::exit::Exit;
-use crate::render::settings::{self as render, Setting};
-use crate::render::{escape, words};
+use crate::render::{self, escape, words};
 use crate::session::Session;
 use crate::store::audit::log;
 use crate::store::backup::folder::Folder;
@@ -53,14 +52,10 @@ pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let ConfigSubcommand::Show { origin, output } = args.what else { return check(session) };
     // Loading the schemas checks the settings for them, as every other command does.
     session.catalog(&SchemaArgs::default())?;
-    let rows = session.settings.rows();
-    let mut settings = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let value = row.value.as_deref();
-        settings.push(Setting { name: &row.name, value, origin: &row.origin });
-    }
-    session
-        .show(output, "settings", &settings, |view| render::settings(&settings, origin, view))?;
+    let settings = session.settings.rows();
+    session.show(output, "settings", &settings, |view| {
+        render::settings::settings(&settings, origin, view)
+    })?;
     Ok(Exit::Done)
 }
 

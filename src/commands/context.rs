@@ -154,12 +154,12 @@ fn choose(session: &mut Session, name: &str) -> Result<Exit> {
 fn ttls(config: &ContextConfig) -> Vec<String> {
     let mut ttls = Vec::new();
     for (schema, deployment) in &config.deployment {
-        let mut stated = Vec::new();
-        stated.extend(deployment.lock_ttl.map(|ttl| ("lock", ttl)));
-        stated.extend(deployment.result_ttl.map(|ttl| ("result", ttl)));
-        for (of, ttl) in stated {
-            let shown =
-                if ttl.0 == NO_TTL { NONE.to_owned() } else { duration::short(age::millis(ttl.0)) };
+        for (of, ttl) in [("lock", deployment.lock_ttl), ("result", deployment.result_ttl)] {
+            let shown = match ttl {
+                None => continue,
+                Some(NO_TTL) => NONE.to_owned(),
+                Some(ttl) => duration::short(age::millis(ttl)),
+            };
             ttls.push(format!("{schema}: {of} {shown}"));
         }
     }

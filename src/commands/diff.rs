@@ -7,20 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::snapshot::{Completeness, Snapshot, records};
+use self::snapshot::{Snapshot, records};
 use crate::args::{Output, ScanArgs, SchemaArgs, SelectArgs};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{FieldSet, Record};
 use crate::domain::select::{Selected, Selection};
 use crate::domain::snapshot::{
-    DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SelectedEntry, SnapshotIndex,
-    Summary, how_it_went,
+    DifferenceCounts, DifferenceKind, ListScope, ListedRecord, SnapshotIndex, Summary, how_it_went,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::difference::{
-    self, DifferenceLayout, DifferenceLine, DifferenceRow, DifferenceRows,
-};
+use crate::render::difference::{self, DifferenceRow};
+use crate::render::document::Streamed;
+use crate::render::record_json::RecordJson;
 use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_coverage};
 use crate::session::Session;
 use crate::store::ReadLimit;
@@ -80,8 +79,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             return Ok(());
         }
         let selected = listed_record.selected(&selection);
-        let is_chosen = selected == SelectedEntry::Yes;
-        unproven += u64::from(selected == SelectedEntry::AgeUnproven);
+        let is_chosen = selected == Selected::Yes(());
+        unproven += u64::from(matches!(selected, Selected::Unproven(_)));
         known.add(&listed_record, is_chosen);
         if is_chosen {
             summary.add(&listed_record, 0);
@@ -93,9 +92,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         selection,
         unproven: [unproven, 0],
         summary,
-        rows: DifferenceRows::new(),
-        held: Vec::new(),
-        layout: None,
+        document: Streamed::new("differences"),
         counts: DifferenceCounts::default(),
         output: args.output,
         at: None,
@@ -106,47 +103,36 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     diff.note_completeness(session, &args.before, &before);
     let interrupt = Interrupt::listen()?;
     let mut scanned = None;
-    match &args.after {
-        Some(file) => {
-            let after = records(file, |listed_record| {
-                if interrupt.is_raised() {
-                    return Err(interrupted().into());
-                }
-                if !is_of_schemas(&listed_record, &schemas) {
-                    return Ok(());
-                }
-                diff.meet(session, &listed_record)
-            })?;
-            diff.knows_all = diff.note_completeness(session, file, &after);
-            if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
-                check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
+    if let Some(file) = &args.after {
+        let after = records(file, |listed_record| {
+            if interrupt.is_raised() {
+                return Err(interrupted().into());
             }
+            if !is_of_schemas(&listed_record, &schemas) {
+                return Ok(());
+            }
+            diff.meet(session, &listed_record)
+        })?;
+        diff.knows_all = diff.note_completeness(session, file, &after);
+        if let (Some(before), Some(after)) = (&before.scope, &after.scope) {
+            check_scopes(&before.restricted_to(&schemas), &after.restricted_to(&schemas))?;
         }
-        None => {
-            scanned = Some(diff.meet_now(session, &args, before.scope.as_ref(), &interrupt).await?)
-        }
-    }
-    let Some(report) = scanned else {
-        if diff.knows_all {
-            diff.miss_all(session, &args.before, &schemas)?;
-        }
-        return diff.end(session);
-    };
-    if matches!(report.end, ScanEnd::Complete) {
-        diff.miss_all(session, &args.before, &schemas)?;
     } else {
+        let report = diff.meet_now(session, &args, before.scope.as_ref(), &interrupt).await?;
         // A record that the scan did not return may still exist, on a node that was not read or
         // later in the keyspace.
-        diff.knows_all = false;
+        diff.knows_all = matches!(report.end, ScanEnd::Complete);
+        scanned = Some(report);
     }
+    if diff.knows_all {
+        diff.miss_all(session, &args.before, &schemas)?;
+    }
+    let Some(report) = scanned else { return diff.end(session) };
+    let is_nothing = !diff.knows_all && report.keys == 0;
+    let exit = if is_nothing { Exit::Partial } else { diff.end(session)? };
     let so_far = format!("{} keys", report.keys);
-    if diff.knows_all || report.keys > 0 {
-        let exit = diff.end(session)?;
-        report.require_complete("the comparison is", &so_far)?;
-        return Ok(exit);
-    }
     report.require_complete("the comparison is", &so_far)?;
-    Ok(Exit::Partial)
+    Ok(exit)
 }
 
 /// True if --schema names the record's schema, or is not given.
@@ -170,21 +156,13 @@ impl RecordFilter for EveryRecord {
     }
 }
 
-/// The most differences that wait for the summary, which is printed before them. They are bounded
-/// so that memory does not grow with the number of differences.
-const MAX_HELD: usize = 10_000;
-
 struct Diff {
     known: SnapshotIndex,
     selection: Selection,
     /// Records of each snapshot that the filter leaves out because their age is not proven.
     unproven: [u64; 2],
     summary: Summary,
-    rows: DifferenceRows,
-    /// Lines for people that wait for the summary, and for the widths of their columns.
-    held: Vec<DifferenceLine>,
-    /// The widths of the columns, once lines for people are no longer held.
-    layout: Option<DifferenceLayout>,
+    document: Streamed,
     counts: DifferenceCounts,
     output: Output,
     /// When the last record of the second snapshot was read, by its server's clock.
@@ -206,8 +184,7 @@ impl Diff {
         snapshot: &Snapshot,
     ) -> bool {
         let limit = snapshot.scope.as_ref().and_then(|scope| scope.limit);
-        let is_complete = limit.is_none()
-            && matches!(snapshot.completeness, Completeness::Complete | Completeness::Unknown);
+        let is_complete = limit.is_none() && snapshot.is_complete != Some(false);
         self.is_complete &= is_complete;
         let file = file.display();
         if let Some(limit) = limit {
@@ -216,17 +193,14 @@ impl Diff {
                 records may appear as added or gone"
             ));
         }
-        match snapshot.completeness {
-            Completeness::Complete => {}
-            Completeness::Incomplete => {
+        match snapshot.is_complete {
+            Some(true) => {}
+            Some(false) => {
                 session.ui.warning(&format!(
                     "{file} is not complete; records that it lacks may appear as added or gone"
                 ));
             }
-            Completeness::Empty => {
-                session.ui.warning(&format!("{file} is empty, so it may not be a complete list"));
-            }
-            Completeness::Unknown => {
+            None => {
                 self.is_unsure = true;
                 let text = format!(
                     "{file}: JSON lines do not show whether a list is complete; `list -o json` does"
@@ -241,8 +215,8 @@ impl Diff {
     fn meet(&mut self, session: &mut Session, now: &ListedRecord) -> Result<()> {
         self.at = self.at.max(now.read_at_ms());
         let selected = now.selected(&self.selection);
-        let is_chosen = selected == SelectedEntry::Yes;
-        self.unproven[1] += u64::from(selected == SelectedEntry::AgeUnproven);
+        let is_chosen = selected == Selected::Yes(());
+        self.unproven[1] += u64::from(matches!(selected, Selected::Unproven(_)));
         let Some(met) = self.known.meet(now, is_chosen) else { return Ok(()) };
         if is_chosen {
             self.summary.add(now, 1);
@@ -267,7 +241,7 @@ impl Diff {
     }
 
     fn miss(&mut self, session: &mut Session, then: &ListedRecord) -> Result<()> {
-        let is_chosen = then.selected(&self.selection) == SelectedEntry::Yes;
+        let is_chosen = then.selected(&self.selection) == Selected::Yes(());
         if !is_chosen || !self.known.is_gone(then) {
             return Ok(());
         }
@@ -322,7 +296,9 @@ impl Diff {
         while let Some(page) = scan.next_page(&every_record).await {
             for record in &page.into_records() {
                 self.at = self.at.max(record.seen.server_ms);
-                self.meet(session, &ListedRecord::of(record))?;
+                // As a list has it, so that both snapshots are described in one way.
+                let line = serde_json::to_vec(&RecordJson::of(record, false))?;
+                self.meet(session, &serde_json::from_slice(&line)?)?;
             }
         }
         let report = scan.finish();
@@ -338,22 +314,16 @@ impl Diff {
 
     fn show(&mut self, session: &mut Session, row: &DifferenceRow<'_>) -> Result<()> {
         match self.output {
-            Output::Text => {}
-            Output::Json => return Ok(session.ui.data(self.rows.element(row))?),
-            Output::Jsonl => return Ok(session.ui.data(difference::json(row) + "\n")?),
-        }
-        let line = DifferenceLine::of(row);
-        let view = session.ui.view();
-        if let Some(layout) = &self.layout {
-            return Ok(session.ui.page(layout.rows(&[line], view, false))?);
-        }
-        self.held.push(line);
-        if self.held.len() > MAX_HELD {
-            let lines = std::mem::take(&mut self.held);
-            session.ui.status("more than 10,000 differences; the summary follows them");
-            let layout = DifferenceLayout::fit(&lines, true, view.width);
-            session.ui.page(layout.rows(&lines, view, true))?;
-            self.layout = Some(layout);
+            Output::Text => {
+                if self.counts.differences() == 1 {
+                    session.ui.page(difference::heading())?;
+                }
+                session.ui.page(difference::text(row))?;
+            }
+            Output::Json => {
+                session.ui.data(self.document.before_value() + &difference::json(row))?;
+            }
+            Output::Jsonl => session.ui.data(difference::json(row) + "\n")?,
         }
         Ok(())
     }
@@ -363,23 +333,21 @@ impl Diff {
         if self.is_complete && self.is_unsure { None } else { Some(self.is_complete) }
     }
 
-    fn end(mut self, session: &mut Session) -> Result<Exit> {
+    fn end(self, session: &mut Session) -> Result<Exit> {
         match self.output {
             Output::Json => {
-                session.ui.data(self.rows.end(&self.counts, &self.summary, self.complete()))?;
+                let (counts, summary) = (&self.counts, &self.summary);
+                let fields = difference::document_fields(counts, summary, self.complete());
+                session.ui.data(self.document.end(&fields))?;
             }
             Output::Jsonl => {}
+            // The counts of an incomplete scan would look as if records were gone.
+            Output::Text if !self.knows_all => {}
             Output::Text => {
-                // The counts of an incomplete scan would look as if records were gone.
-                if self.knows_all {
-                    session.ui.page(difference::summary_table(&self.summary, session.ui.view()))?;
+                if self.counts.differences() > 0 {
+                    session.ui.page("\n")?;
                 }
-                if !self.held.is_empty() {
-                    let view = session.ui.view();
-                    let layout = DifferenceLayout::fit(&self.held, false, view.width);
-                    let rows = layout.rows(&self.held, view, true);
-                    session.ui.page(format!("\n{rows}"))?;
-                }
+                session.ui.page(difference::summary_table(&self.summary, session.ui.view()))?;
             }
         }
         session.ui.flush()?;

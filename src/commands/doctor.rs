@@ -22,8 +22,7 @@ use crate::domain::schema::Catalog;
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
 use crate::render::coverage;
-use crate::render::doctor as render;
-use crate::render::doctor_remedy::DoctorRemedies;
+use crate::render::doctor::{self as render, DoctorRun};
 use crate::render::escape;
 use crate::session::{Session, interruptible};
 use crate::store::doctor::read_deployment;
@@ -202,9 +201,7 @@ fn show(
     if let Some(name) = session.settings.context_name() {
         place.push_str(&format!(" Context: {name}."));
     }
-    let mut invocation = session.ui.invocation().clone();
-    invocation.set_context(session.settings.context_name());
-    let remedies = DoctorRemedies { invocation: &invocation, nodes: &facts.nodes };
+    let invocation = session.ui.invocation().clone();
     let is_on_sandbox = session.is_on_sandbox();
     // Eviction and lost writes are only possible on a temporary local Redis, whatever server the
     // options name.
@@ -216,11 +213,14 @@ fn show(
         words.extend(["--replay", &found.token]);
         invocation.command_line(words)
     };
-    let values = statements.iter().map(|known| render::statement(known, &replay, remedies));
-    let values: Vec<_> = values.collect();
-    session.show(output, "checks", &values, |view| {
-        render::page(statements, &place, &replay, remedies, view)
-    })?;
+    let run = DoctorRun {
+        place: &place,
+        has_several_nodes: facts.nodes.len() > 1,
+        replay: &replay,
+        invocation: &invocation,
+    };
+    let values: Vec<_> = statements.iter().map(|known| render::statement(known, &run)).collect();
+    session.show(output, "checks", &values, |view| render::page(statements, &run, view))?;
     if output != Output::Text {
         session.ui.status(&render::verdict(statements));
     }

@@ -296,7 +296,7 @@ async fn end(
         explain_nothing(session, catalog, &reader, &report.keys_of_other_schemas).await;
     }
     if !session.ui.is_verbose() {
-        for line in coverage::unrecognised(&report.coverage, catalog) {
+        for line in coverage::unrecognised(&report.coverage) {
             session.ui.status(&line);
         }
     }

@@ -20,8 +20,8 @@
 //!    fixed prefix the Redis key has, or that is named.
 //! 6. `locate.rs` decides whether another schema's service wrote the value, and adds the findings
 //!    of `domain/diagnosis/rules.rs`.
-//! 7. `render/record.rs` formats the page, and `Ui::page` writes it to stdout, or keeps it for the
-//!    pager. The exit code is the result of `run`; `cli.rs` passes it to the process.
+//! 7. `render/record.rs` formats the page, and `Ui::page` writes it to stdout. The exit code is the
+//!    result of `run`; `cli.rs` passes it to the process.
 
 mod explain;
 mod find;
@@ -132,14 +132,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// True if the command runs until something ends it.
-    pub(crate) fn is_watch(&self) -> bool {
-        self.follow.watch.watch.is_some() || self.follow.until.is_some()
-    }
-
     /// True if the command handles Ctrl-C by itself: then it says how far it got.
     pub(crate) fn handles_interrupt(&self) -> bool {
-        self.is_watch() || self.find.is_some()
+        let Self { follow, find, .. } = self;
+        follow.watch.watch.is_some() || follow.until.is_some() || find.is_some()
     }
 }
 
@@ -255,7 +251,7 @@ async fn inspect(
         None => show(session, catalog, &results, args, has_all_keys).await?,
     }
 
-    // Stdout or the pager has the data now. Everything that follows is for people, on stderr.
+    // Stdout has the data now. Everything that follows is for people, on stderr.
     for result in &results {
         report(session, catalog, &reader, result);
     }

@@ -6,16 +6,13 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::Map;
 
-use self::rows::{ListRows, RowLimit, RowStyle};
-use crate::args::{
-    FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, ShowArgs, Sort, ThresholdArgs,
-};
+use self::rows::{ListRows, RowArgs};
+use crate::args::{FollowArgs, Format, ScanArgs, SchemaArgs, SelectArgs, Sort, ThresholdArgs};
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Selection;
 use crate::domain::select::awaited::{Awaited, AwaitedState};
-use crate::domain::select::top_n::Order;
 use crate::domain::snapshot::ListScope;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -24,10 +21,6 @@ use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
 use crate::watch::{self, Watch};
-
-/// Rows that `--sort` keeps unless `--limit` says otherwise. They are kept in memory until the scan
-/// ends.
-const SORTED_ROWS: usize = 1_000;
 
 /// List the records of the selected schemas
 ///
@@ -38,32 +31,7 @@ const SORTED_ROWS: usize = 1_000;
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
-    show: ShowArgs,
-
-    /// Stop after this many records
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = clap::value_parser!(u64).range(1..),
-        conflicts_with = "until"
-    )]
-    limit: Option<u64>,
-
-    /// List the records of all databases, with the database number
-    #[arg(long)]
-    all_dbs: bool,
-
-    /// With -o name: write unescaped names, each followed by NUL
-    #[arg(short = '0', long)]
-    null: bool,
-
-    /// Read whole values, response bodies included
-    #[arg(long)]
-    full: bool,
-
-    /// Show Authorization, Cookie, Set-Cookie and similar headers
-    #[arg(long)]
-    reveal: bool,
+    rows: RowArgs,
 
     #[command(flatten)]
     thresholds: ThresholdArgs,
@@ -86,7 +54,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if catalog.scanned().is_empty() {
         return Err(CommandError::usage("no schema to list").hint("name one with --schema").into());
     }
-    if args.null && args.show.output != Format::Name {
+    if args.rows.null && args.rows.show.output != Format::Name {
         return Err(CommandError::usage(
             "-0 changes how names end, but this output writes no names",
         )
@@ -94,7 +62,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         .into());
     }
     let selection = args.select.selection(session, &catalog, &args.thresholds)?;
-    let is_table = matches!(args.show.output, Format::Text | Format::Wide);
+    let is_table = matches!(args.rows.show.output, Format::Text | Format::Wide);
     let watch = Watch::of(session, &args.follow, is_table)?.map(Watch::scanning);
     check_watch(&args, watch.as_ref(), &selection)?;
     if let Some(remark) = args.select.filter.remark(&catalog) {
@@ -129,7 +97,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 /// # Errors
 /// Usage: a watch whose output never ends, or whose awaited state the filters exclude.
 fn check_watch(args: &Args, watch: Option<&Watch>, selection: &Selection) -> Result<()> {
-    if watch.is_some() && args.show.output == Format::Json {
+    if watch.is_some() && args.rows.show.output == Format::Json {
         return Err(watch::endless());
     }
     let Some(until) = watch.and_then(Watch::until) else { return Ok(()) };
@@ -149,7 +117,7 @@ struct Database {
 
 async fn databases(session: &mut Session, args: &Args) -> Result<Vec<Database>> {
     let reader = session.connect_reader().await?.scanning(args.scan.scan_options());
-    if !args.all_dbs {
+    if !args.rows.all_dbs {
         return Ok(vec![Database { number: None, reader }]);
     }
     let mut databases = Vec::new();
@@ -171,16 +139,15 @@ struct ListRun<'a> {
 impl ListRun<'_> {
     /// Lists the records, and returns the states that they have, and the exit code.
     async fn run(&self, session: &mut Session) -> Result<(Vec<State>, Exit)> {
-        let Args { show, reveal, all_dbs, null, .. } = self.args;
-        let by_status = !self.selection.statuses.is_empty();
-        let how = RowStyle { show, reveal: *reveal, all_dbs: *all_dbs, by_status, null: *null };
+        let RowArgs { show, all_dbs, .. } = &self.args.rows;
         // `diff` refuses lists of different servers. If the server does not identify itself, the
         // list is still useful.
         let mut from = None;
         if show.output == Format::Json {
             from = session.connect().await?.provenance().await.ok();
         }
-        let mut rows = ListRows::new(session, how, kept(self.args));
+        let by_status = !self.selection.statuses.is_empty();
+        let mut rows = ListRows::new(session, &self.args.rows, by_status);
         let mut states = Vec::new();
         let progress = session.ui.progress("keys scanned");
         let mut scan =
@@ -226,7 +193,7 @@ impl ListRun<'_> {
     }
 
     fn query(&self) -> ScanQuery<'_> {
-        let first_read = if self.args.full || self.selection.reads_bodies() {
+        let first_read = if self.args.rows.full || self.selection.reads_bodies() {
             ReadLimit::Whole
         } else {
             ReadLimit::Bytes(0)
@@ -242,7 +209,7 @@ impl ListRun<'_> {
 
     /// The fields that the filters, the order and the output need.
     fn needed_fields(&self) -> FieldSet {
-        let show = &self.args.show;
+        let show = &self.args.rows.show;
         let shown = match show.output {
             Format::Name => FieldSet::NONE,
             Format::Text if show.columns.is_empty() => {
@@ -251,7 +218,7 @@ impl ListRun<'_> {
             Format::Text | Format::Csv | Format::Tsv if !show.columns.is_empty() => {
                 let mut fields = FieldSet::NONE;
                 for column in &show.columns {
-                    if let Some(field) = column.field() {
+                    if let Some(field) = column.field {
                         fields.insert(field);
                     }
                 }
@@ -270,12 +237,17 @@ impl ListRun<'_> {
     ///
     /// # Errors
     /// The scan is not complete.
-    async fn end(&self, session: &mut Session, rows: &ListRows, report: ScanReport) -> Result<()> {
+    async fn end(
+        &self,
+        session: &mut Session,
+        rows: &ListRows<'_>,
+        report: ScanReport,
+    ) -> Result<()> {
         let shown = rows.shown();
         let server = self.server();
         let keys = words::counted(report.keys, "key");
         let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
-        let is_for_people = matches!(self.args.show.output, Format::Text | Format::Wide);
+        let is_for_people = matches!(self.args.rows.show.output, Format::Text | Format::Wide);
         // After an incomplete scan, records may exist in the unread rest.
         if !matches!(report.end, ScanEnd::Complete) {
             return report.require_complete("the list is", &so_far);
@@ -296,7 +268,7 @@ impl ListRun<'_> {
                 }
             }
         } else if is_for_people && let Some(limit) = rows.limit_reached() {
-            let scanned = self.scanned(report.iterated).await;
+            let scanned = words::count(report.iterated);
             session
                 .ui
                 .status(&format!("{shown} shown (limit {limit}), about {scanned} keys scanned"));
@@ -317,45 +289,21 @@ impl ListRun<'_> {
         Ok(())
     }
 
-    /// How many keys were scanned, and of how many, if the servers report their number of keys.
-    async fn scanned(&self, scanned: u64) -> String {
-        let mut held = 0;
-        for database in self.databases {
-            match database.reader.keys_on_server().await {
-                Ok(keys) => held += keys,
-                Err(_) => return words::count(scanned),
-            }
-        }
-        format!("{} of {}", words::count(scanned.min(held)), words::count(held))
-    }
-
     /// The server's name for people.
     fn server(&self) -> String {
         let name = self.databases[0].reader.name();
-        if !self.args.all_dbs {
+        if !self.args.rows.all_dbs {
             return name;
         }
         // The name ends with the number of one database.
         let Some((server, _)) = name.rsplit_once('/') else { return name };
-        match self.databases.len() {
-            1 => format!("1 database of {server}"),
-            count => format!("{count} databases of {server}"),
-        }
+        format!("{} of {server}", words::counted(self.databases.len() as u64, "database"))
     }
 }
 
 /// True if the lengths of values decide which records are shown. The length of every record is then
 /// read, and otherwise only those of the shown records, because each costs an extra command.
 fn chooses_by_size(args: &Args) -> bool {
-    matches!(args.show.sort, Some(Sort::Size))
+    matches!(args.rows.show.sort, Some(Sort::Size))
         || args.select.finding.contains(&FindingCode::Oversized)
-}
-
-fn kept(args: &Args) -> RowLimit {
-    let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    match args.show.sort {
-        // Sorted rows are kept until the scan ends, so their number is limited by default.
-        Some(sort) => RowLimit::Sorted(Order::from(sort), limit.unwrap_or(SORTED_ROWS)),
-        None => RowLimit::First(limit.unwrap_or(usize::MAX)),
-    }
 }

@@ -6,9 +6,6 @@ use super::style::View;
 use super::{escape, table, words};
 use crate::domain::change::provenance::Provenance;
 
-/// The smallest terminal width at which the table shows the origin of the backups.
-const WIDE: usize = 110;
-
 /// One backup. Fields that an older idemctl did not write are empty.
 #[derive(Serialize)]
 pub struct BackupSummary<'a> {
@@ -35,8 +32,6 @@ pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    // Without a terminal, lines may have any length.
-    let is_wide = view.width.unwrap_or(usize::MAX) >= WIDE;
     let mut rows = Vec::new();
     for line in lines {
         // The directory is left to JSON, because it would push the other columns out of view.
@@ -45,24 +40,19 @@ pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
             Some(op) => escape::again(op),
             None => "-".to_owned(),
         };
-        let mut row = vec![
+        let from = match line.from {
+            Some(from) => format!("{}/{}", from.address, from.db),
+            None => "-".to_owned(),
+        };
+        rows.push(vec![
             op,
             line.redis_keys.to_string(),
             words::bytes(line.bytes),
             line.state.to_owned(),
             file,
-        ];
-        if is_wide {
-            row.push(match line.from {
-                Some(from) => format!("{}/{}", from.address, from.db),
-                None => "-".to_owned(),
-            });
-        }
-        rows.push(row);
+            from,
+        ]);
     }
-    let mut heading = vec!["OP", "KEYS", "SIZE", "STATE", "FILE"];
-    if is_wide {
-        heading.push("FROM");
-    }
+    let heading = ["OP", "KEYS", "SIZE", "STATE", "FILE", "FROM"];
     table::grid_folding(view, &heading, rows, &["FROM"])
 }

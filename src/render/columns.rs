@@ -3,137 +3,113 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use strum::{IntoStaticStr, VariantArray};
-
 use super::{escape, words};
-use crate::domain::as_str::as_str;
 use crate::domain::record::{Evidence, Record, ValueField};
 
-/// A column. Its name is the heading in files for programs, in which the names of numbers include
-/// their unit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub enum Column {
-    Key,
-    Schema,
-    State,
-    Owner,
-    #[strum(to_string = "ttl_ms")]
-    Ttl,
-    #[strum(to_string = "age_ms")]
-    Age,
-    #[strum(to_string = "size_bytes")]
-    Size,
-    CreatedAt,
-    ExpiresAt,
-    Status,
-    Fingerprint,
-    Findings,
-    RedisKeys,
-    Db,
+/// The text of a cell; `None` if the value is unknown.
+type Cell = fn(&Record) -> Option<String>;
+
+/// A column of a list of records.
+#[derive(Debug)]
+pub struct Column {
+    /// The heading in files for programs, in which the names of numbers include their unit.
+    pub name: &'static str,
+    /// Another name that the operator may use. The heading for people is made of it.
+    pub alias: &'static str,
+    /// The field of the record's value that the column shows, if it shows one.
+    pub field: Option<ValueField>,
+    /// The cell for programs: milliseconds, bytes and RFC 3339.
+    plain: Cell,
+    /// The cell for people.
+    shown: Cell,
+    /// A usual cell. Columns are at least as wide, so that lists can be compared.
+    usual: &'static str,
 }
 
-as_str!(Column);
-
-/// All columns of a record.
-pub const ALL: [Column; 13] = [
-    Column::State,
-    Column::Schema,
-    Column::Ttl,
-    Column::Age,
-    Column::Size,
-    Column::Owner,
-    Column::Status,
-    Column::Fingerprint,
-    Column::CreatedAt,
-    Column::ExpiresAt,
-    Column::Findings,
-    Column::RedisKeys,
-    Column::Key,
+/// All columns, in the order of a table for people.
+pub static COLUMNS: [Column; 14] = [
+    column("key", "key", None, |record| Some(escape::text(&record.key)))
+        .shown_as("", |record| Some(escape::key(&record.key))),
+    column("db", "db", None, |record| Some(record.db?.to_string())),
+    column("state", "state", None, |record| Some(record.state.as_str().to_owned()))
+        .shown_as("in-progress", |record| Some(record.state.as_str().to_owned())),
+    column("schema", "schema", None, |record| Some(record.schema.name.clone())),
+    column("ttl_ms", "ttl", None, |record| Some(record.time_left()?.millis()?.to_string()))
+        .shown_as("23h 59m", |record| record.time_left().map(words::time_left)),
+    column("age_ms", "age", TIME, |record| Some(record.age?.millis.to_string()))
+        .shown_as("~23h 59m", |record| record.age.map(words::short_age)),
+    column("size_bytes", "size", None, |record| Some(record.size_bytes()?.to_string()))
+        .shown_as("999.9 KiB", |record| record.size_bytes().map(words::bytes)),
+    column("owner", "owner", Some(ValueField::Owner), |record| record.owner().map(escape::text)),
+    column("status", "status", Some(ValueField::Status), |record| {
+        Some(record.stored()?.status?.to_string())
+    }),
+    column("fingerprint", "fingerprint", Some(ValueField::Fingerprint), |record| {
+        Some(escape::text(record.fingerprint()?.as_bytes()))
+    }),
+    column("created_at", "created-at", TIME, created_at),
+    column("expires_at", "expires-at", None, expires_at),
+    column("findings", "findings", TIME, |record| Some(codes(record))),
+    column("redis_keys", "redis-keys", None, |record| {
+        let keys = record.seen.keys.iter().map(|key| escape::text(&key.redis_key));
+        Some(keys.collect::<Vec<_>>().join(" "))
+    }),
 ];
 
+/// The field that ages and findings need.
+const TIME: Option<ValueField> = Some(ValueField::Time);
+
+/// The columns that a table omits unless all of them are wanted.
+const ONLY_WIDE: [&str; 4] = ["fingerprint", "created_at", "expires_at", "redis_keys"];
+
+const fn column(
+    name: &'static str,
+    alias: &'static str,
+    field: Option<ValueField>,
+    plain: Cell,
+) -> Column {
+    Column { name, alias, field, plain, shown: plain, usual: "" }
+}
+
+/// The columns of a table for people. It has the status if the status selected the records.
+pub fn of_table(all_dbs: bool, by_status: bool) -> Vec<&'static Column> {
+    let mut columns = all(all_dbs);
+    columns.retain(|column| {
+        !ONLY_WIDE.contains(&column.name) && (by_status || column.name != "status")
+    });
+    columns
+}
+
+/// All columns, with the database if the records of several are listed.
+pub fn all(all_dbs: bool) -> Vec<&'static Column> {
+    COLUMNS.iter().filter(|column| all_dbs || column.name != "db").collect()
+}
+
 impl Column {
+    const fn shown_as(self, usual: &'static str, shown: Cell) -> Self {
+        Self { usual, shown, ..self }
+    }
+
     /// The heading for people, without a unit, because the cells show units.
-    pub fn heading(self) -> String {
-        match self {
-            Self::Ttl => "TTL".to_owned(),
-            Self::Age => "AGE".to_owned(),
-            Self::Size => "SIZE".to_owned(),
-            Self::Findings => "FINDINGS (~ estimated)".to_owned(),
-            other => other.as_str().to_uppercase().replace('_', " "),
-        }
+    pub fn heading(&self) -> String {
+        let marks = if self.name == "findings" { " (~ estimated)" } else { "" };
+        self.alias.to_uppercase().replace('-', " ") + marks
     }
 
-    /// The field of the record's value that the column shows, if it shows one.
-    pub fn field(self) -> Option<ValueField> {
-        match self {
-            Self::Owner => Some(ValueField::Owner),
-            Self::Status => Some(ValueField::Status),
-            Self::Fingerprint => Some(ValueField::Fingerprint),
-            Self::Age | Self::CreatedAt | Self::Findings => Some(ValueField::Time),
-            Self::Key
-            | Self::Schema
-            | Self::State
-            | Self::Ttl
-            | Self::Size
-            | Self::ExpiresAt
-            | Self::RedisKeys
-            | Self::Db => None,
-        }
-    }
-
-    /// Other names that the operator may use for the column.
-    pub fn aliases(self) -> &'static [&'static str] {
-        match self {
-            Self::Ttl => &["ttl"],
-            Self::Age => &["age"],
-            Self::Size => &["size"],
-            Self::CreatedAt => &["created-at"],
-            Self::ExpiresAt => &["expires-at"],
-            Self::RedisKeys => &["redis-keys"],
-            _ => &[],
-        }
+    /// The least width for people.
+    pub(super) fn usual_width(&self) -> usize {
+        self.usual.len()
     }
 
     /// The cell for people: complete, in one line.
-    pub fn shown(self, record: &Record) -> String {
-        let cell = match self {
-            Self::Key => return escape::key(&record.key),
-            Self::Ttl => record.time_left().map(words::time_left).unwrap_or_default(),
-            Self::Age => record.age.map(words::short_age).unwrap_or_default(),
-            Self::Size => record.size_bytes().map(words::bytes).unwrap_or_default(),
-            other => other.plain(record),
-        };
+    pub fn shown(&self, record: &Record) -> String {
+        let cell = (self.shown)(record).unwrap_or_default();
         if cell.is_empty() { "-".to_owned() } else { cell }
     }
 
-    /// The cell for programs: milliseconds, bytes and RFC 3339; empty if the value is unknown.
-    pub fn plain(self, record: &Record) -> String {
-        let text = match self {
-            Self::Key => Some(escape::text(&record.key)),
-            Self::Schema => Some(record.schema.name.clone()),
-            Self::State => Some(record.state.as_str().to_owned()),
-            Self::Owner => record.owner().map(escape::text),
-            Self::Ttl => {
-                record.time_left().and_then(|time_left| Some(time_left.millis()?.to_string()))
-            }
-            Self::Age => record.age.map(|age| age.millis.to_string()),
-            Self::Size => record.size_bytes().map(|bytes| bytes.to_string()),
-            Self::CreatedAt => created_at(record),
-            Self::ExpiresAt => expires_at(record),
-            Self::Status => record.stored().and_then(|response| Some(response.status?.to_string())),
-            Self::Fingerprint => {
-                record.fingerprint().map(|fingerprint| escape::text(fingerprint.as_bytes()))
-            }
-            Self::Findings => Some(codes(record)),
-            Self::Db => record.db.map(|db| db.to_string()),
-            Self::RedisKeys => {
-                let keys: Vec<_> =
-                    record.seen.keys.iter().map(|key| escape::text(&key.redis_key)).collect();
-                Some(keys.join(" "))
-            }
-        };
-        text.unwrap_or_default()
+    /// The cell for programs; empty if the value is unknown.
+    pub fn plain(&self, record: &Record) -> String {
+        (self.plain)(record).unwrap_or_default()
     }
 }
 
@@ -265,25 +241,20 @@ mod tests {
         // Read at 1,000,000 ms.
         let timed =
             record("timed", &[(text(r#"{"done":false,"at":940000}"#), TimeLeft::Millis(30_000))]);
-        assert_eq!(Column::CreatedAt.plain(&timed), "1970-01-01T00:15:40.000Z");
-        assert_eq!(Column::ExpiresAt.plain(&timed), "1970-01-01T00:17:10.000Z");
+        assert_eq!(created_at(&timed).unwrap(), "1970-01-01T00:15:40.000Z");
+        assert_eq!(expires_at(&timed).unwrap(), "1970-01-01T00:17:10.000Z");
         let estimated = chi(CHI_LOCK, TimeLeft::Millis(30_000));
         assert_eq!((estimated.age.is_some(), created_at(&estimated)), (true, None));
-        assert_eq!(Column::ExpiresAt.plain(&chi(CHI_LOCK, TimeLeft::NoExpiry)), "");
+        assert_eq!(expires_at(&chi(CHI_LOCK, TimeLeft::NoExpiry)), None);
         assert_eq!(rfc3339(u64::MAX), None);
     }
 
     #[test]
     fn programs_read_numbers_and_people_words() {
         let lock = chi(CHI_LOCK, TimeLeft::Millis(30_000));
-        assert_eq!(
-            (Column::Ttl.plain(&lock), Column::Ttl.shown(&lock)),
-            ("30000".to_owned(), "30s".to_owned())
-        );
-        assert_eq!(
-            (Column::Owner.plain(&lock), Column::Owner.shown(&lock)),
-            (String::new(), "-".to_owned())
-        );
-        assert!(ALL.iter().all(|column| Column::VARIANTS.contains(column)));
+        for (name, plain, shown) in [("ttl_ms", "30000", "30s"), ("owner", "", "-")] {
+            let column = COLUMNS.iter().find(|column| column.name == name).unwrap();
+            assert_eq!((&*column.plain(&lock), &*column.shown(&lock)), (plain, shown));
+        }
     }
 }

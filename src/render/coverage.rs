@@ -1,30 +1,21 @@
 //! What a scan covered, for people and as fields of a report.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
-use super::{document, escape, invocation, name};
+use super::{document, escape, invocation, name, words};
 use crate::domain::duration;
 use crate::domain::record::{RecordName, age};
-use crate::domain::schema::{Catalog, Schema, TtlOf};
+use crate::domain::schema::{Catalog, TtlOf};
 use crate::domain::select::contradiction::Contradiction;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::domain::select::unproven::LeftOut;
 use crate::domain::select::{Coverage, Missing};
 
 /// Why a scan skips a schema that is not named.
-const NO_PREFIX: &str =
-    "it has no fixed prefix, so any Redis key could match; name it with --schema";
+const NO_PREFIX: &str = "no fixed prefix, so any Redis key could match; name it with --schema";
 
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
-
-/// Why a filter does not select a result, although its beginning matches a format.
-const DEVIATES: &str = "its whole value matches no format of the schema";
-
-/// The same of several results.
-const DEVIATE: &str = "their whole values match no format of the schema";
 
 /// Why the end of a record may be unknown.
 const NO_TIME: &str = "The expiry in the value is not a time, or idemctl cannot read the server's time (the user \
@@ -38,19 +29,10 @@ const TOO_LARGE: &str =
 const MAX_LINES: usize = 2;
 
 /// Lines about unrecognised values at the schemas' Redis keys, one per schema.
-pub fn unrecognised(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+pub fn unrecognised(coverage: &Coverage) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, count) in &coverage.unrecognised {
-        let mut under = String::new();
-        if let Some(schema) = catalog.all().iter().find(|schema| schema.name == *name) {
-            let prefixes = prefixes(schema);
-            if !prefixes.is_empty() {
-                under = format!(" under {prefixes}");
-            }
-        }
-        let keys = if *count == 1 { "key" } else { "keys" };
-        let do_not = if *count == 1 { "does not" } else { "do not" };
-        lines.push(format!("{count} {keys}{under} {do_not} match schema {name}"));
+        lines.push(format!("values that do not match schema {name}: {count}"));
     }
     lines
 }
@@ -64,13 +46,11 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     }
     lines.extend(without_keys(&coverage.without_keys));
     for (name, count) in &coverage.spared {
-        lines.push(if *count == 1 {
-            format!("1 value that looks like a lock is a completed result of {name}")
-        } else {
-            format!("{count} values that look like locks are completed results of {name}")
-        });
+        lines.push(format!(
+            "values that look like locks and are completed results of {name}: {count}"
+        ));
     }
-    lines.extend(all_unproven(coverage, catalog));
+    lines.extend(all_unproven(coverage));
     lines.extend(named_keys(&coverage.named));
     lines
 }
@@ -117,10 +97,9 @@ fn named_keys(keys: &NamedKeys) -> Vec<String> {
     for (key, names) in &keys.listed_ambiguous {
         lines.push(name::ambiguous(key, names));
     }
-    match keys.ambiguous - keys.listed_ambiguous.len() as u64 {
-        0 => {}
-        1 => lines.push("1 more key is ambiguous".to_owned()),
-        more => lines.push(format!("{more} more keys are ambiguous")),
+    let more_ambiguous = keys.ambiguous - keys.listed_ambiguous.len() as u64;
+    if more_ambiguous > 0 {
+        lines.push(format!("more ambiguous keys: {more_ambiguous}"));
     }
     lines
 }
@@ -128,14 +107,10 @@ fn named_keys(keys: &NamedKeys) -> Vec<String> {
 /// A line with the names of the schemas that were left out; `None` if there are none.
 pub fn left_out(catalog: &Catalog) -> Option<String> {
     let names: Vec<_> = catalog.left_out().map(|schema| schema.name.as_str()).collect();
-    match names.as_slice() {
-        [] => None,
-        [name] => Some(format!("not read: schema {name} ({NO_PREFIX})")),
-        names => Some(format!(
-            "not read: schemas {} (they have no fixed prefix; name them with --schema)",
-            names.join(", ")
-        )),
+    if names.is_empty() {
+        return None;
     }
+    Some(format!("not read: schema {} ({NO_PREFIX})", names.join(", ")))
 }
 
 /// The coverage of a scan, as fields of a report.
@@ -192,7 +167,7 @@ fn shown((schema, of, found): (&str, TtlOf, Contradiction)) -> Value {
 
 /// Lines about records that were left out for want of evidence. If more than two schemas lack the
 /// same, they share a line, because a server may have many schemas.
-fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
+fn all_unproven(coverage: &Coverage) -> Vec<String> {
     let mut lines = Vec::new();
     for missing in Missing::ALL {
         let mut lacking = Vec::new();
@@ -203,18 +178,10 @@ fn all_unproven(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
         }
         let schemas = if lacking.len() > MAX_LINES { lacking.len() } else { 1 };
         for lacking in lacking.chunks(schemas) {
-            lines.push(unproven(lacking, catalog, missing));
+            lines.push(unproven(lacking, missing));
         }
     }
     lines
-}
-
-/// A sentence after a space; empty if no record has an expiry.
-fn longest_time_left(longest_ms: Option<u64>) -> String {
-    match longest_ms {
-        Some(ms) => format!(" The longest time left is {}.", duration::short(ms)),
-        None => String::new(),
-    }
 }
 
 /// The name of one of the records, as the end of a clause, so that the reader can inspect it.
@@ -226,53 +193,33 @@ pub fn example(first: Option<&RecordName>) -> String {
 }
 
 /// A line about the records of these schemas that lack the same evidence.
-fn unproven(lacking: &[(&str, &LeftOut)], catalog: &Catalog, missing: Missing) -> String {
+fn unproven(lacking: &[(&str, &LeftOut)], missing: Missing) -> String {
     let mut count = 0;
-    let mut longest_ms = None;
     let mut by_schema = Vec::new();
-    let example = example(lacking.iter().find_map(|(_, left_out)| left_out.first.as_ref()));
     for (name, left_out) in lacking {
         count += left_out.count;
-        longest_ms = longest_ms.max(left_out.longest_ms);
         by_schema.push(format!("{name} {}", left_out.count));
     }
-    let (records, their, they, have) = match count {
-        1 => ("record", "its", "It never expires", "has"),
-        _ => ("records", "their", "They never expire", "have"),
-    };
-    let skipped = match lacking {
-        [(name, _)] => format!("Skipped {count} {name} {records}"),
-        _ => format!("Skipped {count} {records} ({})", by_schema.join(", ")),
-    };
-    let of = match missing {
-        Missing::Ttl(of) => of,
-        Missing::Age => {
-            return format!(
-                "{skipped} of unknown age. {they}, {have} more time left than the service's TTL, \
-                or got {their} expiry from an operator."
-            );
-        }
+    let skipped = format!("Skipped {} ({})", words::counted(count, "record"), by_schema.join(", "));
+    let example = example(lacking.iter().find_map(|(_, left_out)| left_out.first.as_ref()));
+    match missing {
+        Missing::Ttl(of) => format!(
+            "{skipped}: the age is only estimated, because the {} TTL of this deployment is not \
+            configured.",
+            of.as_str()
+        ),
+        Missing::Age => format!(
+            "{skipped} of unknown age: without expiry, with more time left than the service's TTL, \
+            or with an expiry from an operator."
+        ),
         Missing::Field(_) | Missing::Format => {
-            return format!("{skipped} of unknown {}{example}. {TOO_LARGE}", missing.as_str());
+            format!("{skipped} of unknown {}{example}. {TOO_LARGE}", missing.as_str())
         }
         Missing::WholeFormat => {
-            let why = if count == 1 { DEVIATES } else { DEVIATE };
-            return format!("{skipped}{example}, because {why}.");
+            format!("{skipped}{example}: the whole value matches no format of the schema.")
         }
-        Missing::Expiry => return format!("{skipped} of unknown expiry{example}. {NO_TIME}"),
-    };
-    let mut default = String::new();
-    if let [(name, _)] = lacking
-        && let Some(ms) = default_ttl(catalog, name, of)
-    {
-        default = format!(" (the schema's default is {})", duration::short(ms));
+        Missing::Expiry => format!("{skipped} of unknown expiry{example}. {NO_TIME}"),
     }
-    let longest = longest_time_left(longest_ms);
-    format!(
-        "{skipped}, because {their} age is only estimated: the {} TTL of this deployment is not \
-        configured{default}.{longest}",
-        of.as_str()
-    )
 }
 
 /// The default TTL of the schema with this name, in milliseconds.
@@ -304,50 +251,27 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         let mut defaults = Vec::new();
         let mut records = 0;
         let mut longest_ms = 0;
-        let mut its_default_ms = 0;
         for (schema, ttl, found) in coverage.contradictions.iter() {
-            if ttl != of {
-                continue;
-            }
-            defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
-            records += found.records;
-            if found.most_ms > longest_ms {
-                longest_ms = found.most_ms;
-                its_default_ms = found.default_ms;
+            if ttl == of {
+                defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
+                records += found.records;
+                longest_ms = longest_ms.max(found.most_ms);
             }
         }
         if records == 0 {
             continue;
         }
         let name = of.as_str();
-        let have = match records {
-            1 => format!("{name} has"),
-            _ => format!("{name}s have up to"),
-        };
-        let ttl = if defaults.len() == 1 { "TTL" } else { "TTLs" };
-        // A check reads only a sample of the records, so more of them may contradict the default.
-        let at_least = if coverage.contradictions.is_of_a_sample() { "at least " } else { "" };
         notes.push(format!(
-            "{at_least}{records} {have} {} left, more than the default {name} {ttl} of {}. \
-             If your service uses a longer TTL, set {name}_ttl in the context or pass {}.",
-            duration::longer_than(longest_ms, its_default_ms),
+            "{} with up to {} left, more than the default {name} TTL of {}. If your service uses a \
+            longer TTL, set {name}_ttl in the context or pass {}.",
+            words::counted(records, name),
+            duration::short(longest_ms),
             defaults.join(", "),
             of.option(),
         ));
     }
     notes
-}
-
-fn prefixes(schema: &Schema) -> String {
-    // A set, because the keys of a record often share their prefix.
-    let mut prefixes = BTreeSet::new();
-    for key in &schema.keys {
-        let prefix = escape::text(key.template.prefix());
-        if !prefix.is_empty() {
-            prefixes.insert(prefix);
-        }
-    }
-    prefixes.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
 #[cfg(test)]
@@ -368,17 +292,16 @@ mod tests {
         assert_eq!(
             lines(&coverage, &catalog),
             [
-                "Skipped 1 go-chi record, because its age is only estimated: the result TTL of this \
-                deployment is not configured (the schema's default is 1d). The longest time left \
-                is 1m.",
-                "Skipped 1 go-chi record of unknown age. It never expires, has more time left \
-                than the service's TTL, or got its expiry from an operator.",
+                "Skipped 1 record (go-chi 1): the age is only estimated, because the result TTL of \
+                this deployment is not configured.",
+                "Skipped 1 record (go-chi 1) of unknown age: without expiry, with more time left \
+                than the service's TTL, or with an expiry from an operator.",
             ]
         );
         assert_eq!(
             contradicted_defaults(&coverage),
             [
-                "1 lock has 10m left, more than the default lock TTL of go-chi (1m). If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
+                "1 lock with up to 10m left, more than the default lock TTL of go-chi (1m). If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
-use super::doctor_remedy::DoctorRemedies;
 use super::escape;
+use super::invocation::Invocation;
 use super::page::Page;
 use super::style::{Palette, View};
 use super::table::grid_folding;
@@ -19,13 +19,22 @@ use crate::domain::doctor::{
 /// The columns of the severity before the code.
 const SEVERITY: usize = 9;
 
-/// A statement as JSON. `replay` returns the command line that replays a history.
-pub(crate) fn statement(
-    statement: &Statement,
-    replay: &dyn Fn(&Counterexample) -> String,
-    remedies: DoctorRemedies<'_>,
-) -> Value {
+/// What the page and its JSON say about a run besides the statements.
+pub(crate) struct DoctorRun<'a> {
+    /// What was checked.
+    pub(crate) place: &'a str,
+    /// True if several servers were checked.
+    pub(crate) has_several_nodes: bool,
+    /// The command line that replays a history.
+    pub(crate) replay: &'a dyn Fn(&Counterexample) -> String,
+    /// The options of this run, for the command lines in advice.
+    pub(crate) invocation: &'a Invocation,
+}
+
+/// A statement as JSON.
+pub(crate) fn statement(statement: &Statement, run: &DoctorRun<'_>) -> Value {
     let judgement = &statement.judgement;
+    let remedy = statement.remedy();
     json!({
         "code": statement.check.code,
         "group": statement.check.group.as_str(),
@@ -35,8 +44,8 @@ pub(crate) fn statement(
         "schemas": judgement.schemas,
         "fact": judgement.fact,
         "consequence": statement.consequence(),
-        "remedy": remedies.of(statement),
-        "replay": statement.counterexamples.first().map(replay),
+        "remedy": remedy.map(|remedy| run.invocation.complete(&remedy).into_owned()),
+        "replay": statement.counterexamples.first().map(run.replay),
         "counterexamples": statement.counterexamples,
         "unharmed": statement.unharmed,
         "unexplored": statement.unexplored,
@@ -45,20 +54,14 @@ pub(crate) fn statement(
     })
 }
 
-/// The verdict, and one paragraph per statement. `place` is what was checked.
-pub(crate) fn page(
-    statements: &[Statement],
-    place: &str,
-    replay: &dyn Fn(&Counterexample) -> String,
-    remedies: DoctorRemedies<'_>,
-    view: View,
-) -> String {
+/// The verdict, and one paragraph per statement.
+pub(crate) fn page(statements: &[Statement], run: &DoctorRun<'_>, view: View) -> String {
     let mut page = Page::new(view);
     page.wrapped(0, &view.palette.bold(&verdict(statements)));
-    page.wrapped(0, &view.palette.dim(&escape::text(place.as_bytes())));
+    page.wrapped(0, &view.palette.dim(&escape::text(run.place.as_bytes())));
     page.line("");
     for statement in statements {
-        paragraph(&mut page, statement, replay, remedies);
+        paragraph(&mut page, statement, run);
     }
     page.text
 }
@@ -91,12 +94,7 @@ fn word(severity: CheckSeverity, palette: Palette) -> String {
 }
 
 /// The fact of a statement, what can happen, and what to do.
-fn paragraph(
-    page: &mut Page,
-    statement: &Statement,
-    replay: &dyn Fn(&Counterexample) -> String,
-    remedies: DoctorRemedies<'_>,
-) {
+fn paragraph(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
     let judgement = &statement.judgement;
     let palette = page.view.palette;
     let severity = word(judgement.severity, palette);
@@ -108,7 +106,7 @@ fn paragraph(
         return;
     }
     let mut field = |label: &str, text: &str| page.field(label, &escape::text(text.as_bytes()));
-    if remedies.nodes.len() > 1 && !judgement.nodes.is_empty() {
+    if run.has_several_nodes && !judgement.nodes.is_empty() {
         field("At", &judgement.nodes.join(", "));
     }
     if let Some(consequence) = statement.consequence() {
@@ -118,7 +116,7 @@ fn paragraph(
         field("Shown by", &history(found, judgement.fault));
     }
     if let Some(first) = statement.counterexamples.first() {
-        field("Replay", &format!("`{}`", replay(first)));
+        field("Replay", &format!("`{}`", (run.replay)(first)));
     }
     if !statement.unharmed.is_empty() {
         let names = statement.unharmed.join(", ");
@@ -127,8 +125,8 @@ fn paragraph(
     for UnexploredSchema { schema, why } in &statement.unexplored {
         field("Not shown", &format!("{schema} was not explored: {why}"));
     }
-    if let Some(remedy) = remedies.of(statement) {
-        field("Remedy", &remedy);
+    if let Some(remedy) = statement.remedy() {
+        field("Remedy", &run.invocation.complete(&remedy));
     }
     if let Some(Acceptance { reason, expires, .. }) = &statement.accepted {
         field("Accepted", &format!("until {expires} ({reason})"));

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::style::View;
-use super::{columns, escape, table};
+use super::{columns, escape, table, words};
 use crate::domain::history::{AuditEntry, Operation, OperationState};
 use crate::domain::record::KeyIdentity;
 
@@ -185,10 +185,9 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         lines.push(("Filters", escape::again(filters)));
     }
     lines.push(("Changes", of.redis_keys.to_string()));
-    match of.unknown {
-        0 => {}
-        1 => lines.push(("Unknown", "the outcome of 1 Redis key".to_owned())),
-        unknown => lines.push(("Unknown", format!("the outcome of {unknown} Redis keys"))),
+    if of.unknown > 0 {
+        let keys = words::counted(of.unknown, "Redis key");
+        lines.push(("Unknown", format!("the outcome of {keys}")));
     }
     if let Some(reason) = &of.reason {
         lines.push(("Reason", escape::again(reason)));

@@ -6,51 +6,36 @@ use std::fmt::Display;
 
 use crate::domain::record::{Record, RecordName};
 
-/// The options of a run that a subcommand accepts; each variant includes the ones before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Knows {
-    /// The options for the connection.
-    Server,
-    /// The directory of the operator's own schemas.
-    SchemaDir,
-    /// The prefix of a schema.
-    Prefix,
-}
-
-/// The subcommands that connect to the server of a run. All others need no server, or start their
-/// own.
-pub(crate) const REACHING: [(&str, Knows); 27] = [
-    ("inspect", Knows::Prefix),
-    ("list", Knows::Prefix),
-    ("stats", Knows::Prefix),
-    ("diff", Knows::Prefix),
-    ("duplicates", Knows::Prefix),
-    ("check", Knows::Prefix),
-    ("doctor", Knows::Prefix),
-    ("force-unlock", Knows::Prefix),
-    ("extend", Knows::Prefix),
-    ("complete", Knows::Prefix),
-    ("release", Knows::Prefix),
-    ("begin", Knows::Prefix),
-    ("sweep", Knows::Prefix),
-    ("reconcile", Knows::Prefix),
-    ("purge", Knows::Prefix),
-    ("race", Knows::Prefix),
-    ("simulate", Knows::Prefix),
-    ("explore", Knows::Prefix),
-    ("probe", Knows::Prefix),
-    ("detect", Knows::SchemaDir),
-    ("schema adopt", Knows::SchemaDir),
-    ("schema new", Knows::SchemaDir),
-    ("schema check", Knows::SchemaDir),
-    ("restore", Knows::Server),
-    ("undo", Knows::Server),
-    ("log", Knows::Server),
-    ("context test", Knows::Server),
+/// The subcommands that connect to the server of a run and know the prefix of a schema. All others
+/// need no server, or start their own.
+pub(crate) const WITH_PREFIX: [&str; 19] = [
+    "inspect",
+    "list",
+    "stats",
+    "diff",
+    "duplicates",
+    "check",
+    "doctor",
+    "force-unlock",
+    "extend",
+    "complete",
+    "release",
+    "begin",
+    "sweep",
+    "reconcile",
+    "purge",
+    "race",
+    "simulate",
+    "explore",
+    "probe",
 ];
 
-/// The subcommand that changes a context.
-const SETTING: &str = "context set";
+/// Those that know only the directory of the operator's own schemas.
+pub(crate) const WITH_SCHEMA_DIR: [&str; 4] =
+    ["detect", "schema adopt", "schema new", "schema check"];
+
+/// Those that know only the options for the connection.
+pub(crate) const WITH_SERVER: [&str; 4] = ["restore", "undo", "log", "context test"];
 
 /// The placeholder for the name of a record in advice.
 const KEY: &str = "KEY";
@@ -64,15 +49,19 @@ pub struct Invocation {
     /// `--schema` and `--prefix`, which belong together, or only `--schema` if the run reads
     /// schemas that are read only if they are named.
     prefix: Vec<String>,
-    /// The subcommand of this run with its options and arguments, without `--schema`.
-    own: Vec<String>,
-    /// The options of this run that select records.
-    filters: Vec<String>,
+    /// The words of this run.
+    run: RunWords,
+}
+
+/// The words of a run that printed command lines and the audit log repeat.
+#[derive(Debug, Clone, Default)]
+pub struct RunWords {
+    /// The subcommand with its own options and arguments, without `--schema`.
+    pub own: Vec<String>,
+    /// The options that select records, each as `--name value`.
+    pub filters: Vec<String>,
     /// Those of the filters that depend on the contents of records.
-    selection: Vec<String>,
-    /// The beginning of a command line that changes the settings of this run's context; `None` if
-    /// advice has no such command lines.
-    setting: Option<String>,
+    pub selection: Vec<String>,
 }
 
 impl Invocation {
@@ -112,52 +101,35 @@ impl Invocation {
         self.completed(&quoted(words).join(" "))
     }
 
-    /// Sets the subcommand of this run, with its options and arguments except `--schema`.
-    pub(crate) fn set_own<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.own = quoted(words);
-    }
-
-    /// Sets the options of this run that select records, each as `--name value`.
-    pub(crate) fn set_filters<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.filters = quoted(words);
-    }
-
-    /// Sets the filters that depend on the contents of records, each as `--name value`.
-    pub(crate) fn set_selection<W: AsRef<str>>(&mut self, words: impl IntoIterator<Item = W>) {
-        self.selection = quoted(words);
+    /// Sets the words of this run.
+    pub(crate) fn set_run(&mut self, run: RunWords) {
+        self.run = RunWords {
+            own: quoted(run.own),
+            filters: quoted(run.filters),
+            selection: quoted(run.selection),
+        };
     }
 
     /// The filters that depend on the contents of records, quoted for a shell; `None` if all
     /// records are selected.
     pub fn selection(&self) -> Option<String> {
-        if self.selection.is_empty() { None } else { Some(self.selection.join(" ")) }
-    }
-
-    /// `--config FILE` with a space after it, quoted for a shell, if this run has it. A command
-    /// line for another server needs it too.
-    pub fn config(&self) -> String {
-        let Some(at) = self.server.iter().position(|word| word == "--config") else {
-            return String::new();
-        };
-        let mut words = String::new();
-        for word in self.server[at..].iter().take(2) {
-            words.push_str(word);
-            words.push(' ');
-        }
-        words
+        Some(self.run.selection.join(" ")).filter(|words| !words.is_empty())
     }
 
     /// The options of this run that select records, quoted for a shell; `None` if there are none.
     pub fn filters(&self) -> Option<String> {
-        if self.filters.is_empty() { None } else { Some(self.filters.join(" ")) }
+        Some(self.run.filters.join(" ")).filter(|words| !words.is_empty())
     }
 
     /// The command line of this run with these options added.
     pub fn again(&self, options: &[String]) -> String {
-        let Some((subcommand, own)) = self.own.split_first() else { return "idemctl".to_owned() };
-        let options: Vec<String> = options.iter().map(|option| word(option)).collect();
-        let subcommand = std::slice::from_ref(subcommand);
-        self.completed(&[subcommand, &options[..], own].concat().join(" "))
+        let Some((subcommand, own)) = self.run.own.split_first() else {
+            return "idemctl".to_owned();
+        };
+        let mut line = vec![subcommand.clone()];
+        line.extend(quoted(options));
+        line.extend_from_slice(own);
+        self.completed(&line.join(" "))
     }
 
     /// The command line that creates a context for the server of this run. A context cannot store
@@ -178,58 +150,43 @@ impl Invocation {
         line
     }
 
-    /// Sets the context that `idemctl context set NAME` changes in advice. Without one, the command
-    /// line creates a context for the server of this run.
-    pub(crate) fn set_context(&mut self, name: Option<&str>) {
-        self.setting = Some(match name {
-            Some(name) => format!("idemctl {}{SETTING} {}", self.config(), argument(name)),
-            None => self.making_a_context(),
-        });
-    }
-
     /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
-        if let Some(setting) = &self.setting
-            && let Some(rest) = words.strip_prefix(SETTING)
-            && let Some(rest) = rest.strip_prefix(" NAME")
-        {
-            return format!("{setting}{rest}");
-        }
-        let Some((subcommand, knows)) = reaching(words) else {
+        let subcommand = |names: &[&'static str]| {
+            let mut names = names.iter().copied();
+            names.find(|name| words == *name || words.starts_with(&format!("{name} ")))
+        };
+        let with_prefix = subcommand(&WITH_PREFIX);
+        let with_schema_dir = with_prefix.or_else(|| subcommand(&WITH_SCHEMA_DIR));
+        let Some(subcommand) = with_schema_dir.or_else(|| subcommand(&WITH_SERVER)) else {
             return format!("idemctl {words}");
         };
         let mut line = vec!["idemctl"];
         line.extend(self.server.iter().map(String::as_str));
         line.push(subcommand);
         // Lines about the schemas of this run have their options already.
-        if knows != Knows::Server && !words.contains("--schema-dir") {
+        if with_schema_dir.is_some() && !words.contains("--schema-dir") {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
-        if knows == Knows::Prefix {
-            let mut named: Vec<String> = Vec::new();
-            let mut has_prefix = false;
+        if with_prefix.is_some() {
             // Advice has a command line for each record, and few of these name a schema.
+            let mut given = Vec::new();
             if words.contains("--schema") {
-                let all = shlex::split(words).unwrap_or_default();
-                for (position, word) in all.iter().enumerate() {
-                    if word == "--schema" {
-                        named.push(all.get(position + 1).cloned().unwrap_or_default());
-                    } else if let Some(name) = word.strip_prefix("--schema=") {
-                        named.push(name.to_owned());
-                    } else if word == "--prefix" || word.starts_with("--prefix=") {
-                        has_prefix = true;
-                    }
-                }
+                given = shlex::split(words).unwrap_or_default();
             }
+            let named = given.iter().skip_while(|word| *word != "--schema").nth(1);
+            let has_prefix = given.iter().any(|word| word.starts_with("--prefix"));
             // If the command line names a schema, the prefix of another schema would be wrong.
-            if named.is_empty() {
-                line.extend(self.prefix.iter().map(String::as_str));
-            } else if let [_, schema, prefix @ ..] = self.prefix.as_slice()
-                && !has_prefix
-                && named.iter().all(|name| argument(name) == *schema)
-            {
-                line.extend(prefix.iter().map(String::as_str));
-            }
+            let inserted = match (named, self.prefix.as_slice()) {
+                (None, prefix) => prefix,
+                (Some(name), [_, schema, prefix @ ..])
+                    if !has_prefix && argument(name) == *schema =>
+                {
+                    prefix
+                }
+                _ => &[],
+            };
+            line.extend(inserted.iter().map(String::as_str));
         }
         line.join(" ") + &words[subcommand.len()..]
     }
@@ -239,10 +196,8 @@ impl Invocation {
     /// option.
     pub fn complete<'a>(&self, text: &'a str) -> Cow<'a, str> {
         const BEGINNING: &str = "`idemctl ";
-        let is_bare = self.server.is_empty()
-            && self.schema_dir.is_empty()
-            && self.prefix.is_empty()
-            && self.setting.is_none();
+        let is_bare =
+            self.server.is_empty() && self.schema_dir.is_empty() && self.prefix.is_empty();
         // Without options there is nothing to insert. Most runs and most texts end here.
         if is_bare || !text.contains(BEGINNING) {
             return Cow::Borrowed(text);
@@ -271,18 +226,6 @@ impl Invocation {
             finding.advice = self.complete(&named).into_owned();
         }
     }
-}
-
-/// The subcommand at the beginning of a command line, if it connects to a server.
-fn reaching(words: &str) -> Option<(&'static str, Knows)> {
-    for (name, knows) in REACHING {
-        if let Some(rest) = words.strip_prefix(name)
-            && (rest.is_empty() || rest.starts_with(' '))
-        {
-            return Some((name, knows));
-        }
-    }
-    None
 }
 
 /// Words quoted for a shell.
@@ -414,7 +357,8 @@ mod tests {
         let several = invocation().complete("`idemctl list --schema express,go-chi`").into_owned();
         assert!(!several.contains("shop:"), "{several}");
         let mut again = invocation();
-        again.set_own(["sweep", "--orphaned"]);
+        let own = ["sweep", "--orphaned"].map(str::to_owned).to_vec();
+        again.set_run(RunWords { own, ..RunWords::default() });
         let again = again.again(&["--schema", "express", "--lock-ttl", "5m"].map(str::to_owned));
         let own = "--schema express --lock-ttl 5m --orphaned";
         assert_eq!(
@@ -469,21 +413,6 @@ mod tests {
             let read = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
             assert_eq!(String::from_utf8(read.stdout).unwrap(), text, "{quoted}");
         }
-    }
-
-    #[test]
-    fn settings_are_those_of_the_context_of_the_run() {
-        let text = "`idemctl context set NAME --retry-window 3d`";
-        assert_eq!(invocation().complete(text), text);
-        let mut known = Invocation::default();
-        known.set_context(Some("my prod"));
-        assert_eq!(known.complete(text), "`idemctl context set 'my prod' --retry-window 3d`");
-        let mut unnamed = invocation();
-        unnamed.set_context(None);
-        assert_eq!(
-            unnamed.complete(text),
-            "`idemctl -p 7000 context set NEW-NAME --retry-window 3d`"
-        );
     }
 
     #[test]

@@ -12,7 +12,6 @@ pub mod debug;
 pub mod detected;
 pub mod difference;
 pub(crate) mod doctor;
-pub(crate) mod doctor_remedy;
 pub mod document;
 pub(crate) mod duplicates;
 pub mod escape;

@@ -1,10 +1,12 @@
 //! The line of a monitoring plugin: words for people, then the measures as `label=value;warn;crit`.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::diagnosis::health::{CheckedSchemas, Health, Limits, Status};
-use crate::domain::duration;
+use crate::domain::diagnosis::health::{Health, Limits, Status};
+use crate::domain::select::tally::TallySample;
 use crate::render::change::sample_record;
 use crate::render::{coverage, escape, words};
 
@@ -140,107 +142,56 @@ fn summary(health: &Health, limits: &Limits) -> String {
 }
 
 /// A note about locks that outlast a default lock TTL. They may be stuck or not: that depends on
-/// the deployment's lock TTL, which is not configured.
+/// the deployment's lock TTL, which is not configured. Which of them are read may differ from run to
+/// run, and alerts are compared by their text, so that only the schemas are named.
 fn outlasting(health: &Health) -> Option<String> {
-    let of_locks: Vec<_> = health.outlasting.iter().collect();
-    let set_ttl = "set lock_ttl for them in the context";
+    let mut names = BTreeSet::new();
     if health.outlasting_is_partial {
-        // Which of them are read differs from run to run, and alerts are compared by their text.
-        let mut names = health.outlasting_unread.clone();
-        names.extend(of_locks.iter().map(|(schema, ..)| (*schema).to_owned()));
-        let names: Vec<_> = names.into_iter().collect();
-        return Some(format!(
-            "it is unknown whether locks of {} outlast the default lock TTL ({set_ttl})",
-            words::list(&names, "and")
-        ));
+        names.clone_from(&health.outlasting_unread);
     }
-    if of_locks.is_empty() {
+    names.extend(health.outlasting.iter().map(|(schema, ..)| schema.to_owned()));
+    if names.is_empty() {
         return None;
     }
-    let mut count = 0;
-    let mut most_ms = 0;
-    let mut its_default_ms = 0;
-    let mut defaults = Vec::new();
-    for (schema, _, found) in &of_locks {
-        count += found.records;
-        if found.most_ms > most_ms {
-            most_ms = found.most_ms;
-            its_default_ms = found.default_ms;
-        }
-        defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
-    }
-    let defaults = match of_locks.as_slice() {
-        [(schema, _, found)] => {
-            format!("{schema}'s default lock TTL of {}", duration::short(found.default_ms))
-        }
-        _ => format!("the default lock TTLs of {}", words::list(&defaults, "and")),
-    };
-    let locks = if count == 1 { "lock has" } else { "locks have up to" };
+    let names: Vec<_> = names.into_iter().collect();
     Some(format!(
-        "{count} {locks} {} left, more than {defaults} ({set_ttl})",
-        duration::longer_than(most_ms, its_default_ms),
+        "locks of {} may outlast the default lock TTL (set lock_ttl for them in the context)",
+        words::list(&names, "and")
     ))
 }
 
-/// A note about keys of other schemas, which the check did not read.
+/// A note that keys of other schemas were not checked.
 fn unread(health: &Health) -> Option<String> {
-    let CheckedSchemas { schemas, context } = health.named.as_ref()?;
-    let mut counts = Vec::new();
+    let named = health.named.as_ref()?;
+    let mut others = Vec::new();
     for (schema, count) in &health.unread {
-        let keys = if *count == 1 { "key with a name" } else { "keys with names" };
-        counts.push(format!("{count} {keys} of {schema}"));
+        others.push(format!("{schema} {count}"));
     }
-    let context = context.as_ref().map(|context| escape::text(context.as_bytes()));
-    match (counts.as_slice(), context) {
-        ([], None) => None,
-        ([], Some(context)) => Some(format!("context {context} checks no other schema")),
-        (counts, None) => {
-            let were = if counts.len() == 1 { "was" } else { "were" };
-            let counts = words::list(counts, "and");
-            Some(format!("not checked: {counts}, which {were} not named"))
-        }
-        (counts, Some(context)) => Some(format!(
-            "not checked: {}, because context {context} reads only {}",
-            words::list(counts, "and"),
-            words::list(schemas, "and")
-        )),
+    if let Some(context) = &named.context {
+        others.push(format!("context {}", escape::text(context.as_bytes())));
     }
+    if others.is_empty() {
+        return None;
+    }
+    Some(format!("other schemas are not checked ({})", others.join(", ")))
 }
 
 fn nothing_found(health: &Health, limits: &Limits) -> String {
-    let mut kinds = vec!["orphaned"];
-    // A result can be unreadable, too.
-    let others = limits.alarms.keys().filter(|code| **code != FindingCode::Unreadable);
-    kinds.extend(others.map(|code| code.as_str()));
-    let values = match limits.alarms.contains_key(&FindingCode::Unreadable) {
-        true => " or unreadable values",
-        false => "",
-    };
-    let kinds = match kinds.split_last() {
-        Some((last, kinds)) if !kinds.is_empty() => format!("{} or {last}", kinds.join(", ")),
-        _ => kinds.concat(),
-    };
-    let records = words::counted(health.records, "record");
-    let keys = words::counted(health.keys, "key");
+    let mut kinds = vec!["orphaned locks".to_owned()];
+    kinds.extend(limits.alarms.keys().map(|code| code.as_str().to_owned()));
     let of = match &health.named {
         Some(named) => format!(" of {}", words::list(&named.schemas, "and")),
         None => String::new(),
     };
-    if health.is_narrowed {
-        return format!("no {kinds} locks{values}{of} match the filters in {keys}");
-    }
-    // Nothing of these schemas was found to be in order.
-    let are_all_others = health.records == 0 && health.foreign == 0 && !health.unread.is_empty();
-    if are_all_others && health.sample.is_none() {
-        return format!("no records{of} in {keys}");
-    }
-    match health.sample {
-        // The scan read all locks. Only the number of records comes from the sample.
-        Some(_) => {
-            format!("no {kinds} locks{values}{of} in {keys} (about {records}, counted by sample)")
-        }
-        None => format!("no {kinds} locks{values}{of} among {records} in {keys}"),
-    }
+    let filters = if health.is_narrowed { " that match the filters" } else { "" };
+    // The scan read all locks. Only the number of records comes from the sample.
+    let about = if health.sample.is_some() { "about " } else { "" };
+    format!(
+        "no {}{of}{filters} among {about}{} in {}",
+        words::list(&kinds, "or"),
+        words::counted(health.records, "record"),
+        words::counted(health.keys, "key")
+    )
 }
 
 /// A measure with its alert thresholds. A plugin's range alerts above its bound, so a threshold of
@@ -266,70 +217,56 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     let mut troubles = Vec::new();
     for code in limits.sought() {
         let mut schemas = Vec::new();
-        let mut example = String::new();
+        let mut first = None;
         for ((of, schema), group) in health.found.groups() {
-            if *of != code {
-                continue;
+            if *of == code {
+                schemas.push(format!("{schema} {}", group.count));
+                // One example is enough to begin with, and keeps the line short.
+                first = first.or_else(|| group.sample.first());
             }
-            // One example is enough to begin with, and keeps the line short.
-            if schemas.is_empty()
-                && let Some(lock) = group.sample.first()
-            {
-                example = format!(", e.g. {}", short(&lock.key));
-            }
-            schemas.push(format!("{schema} {}", group.count));
         }
-        if schemas.is_empty() {
-            continue;
+        if !schemas.is_empty() {
+            let locks = locks(code, health.count(code));
+            troubles.push(format!("{locks} ({}){}", schemas.join(", "), example(first)));
         }
-        let locks = locks(code, health.count(code));
-        troubles.push(format!("{locks} ({}){example}", schemas.join(", ")));
     }
     for (schema, group) in health.given_ttl.groups() {
-        let example = match group.sample.first() {
-            Some(lock) => format!(", e.g. {}", short(&lock.key)),
-            None => String::new(),
-        };
-        let (locks, it) = if group.count == 1 { ("lock", "it") } else { ("locks", "them") };
         troubles.push(format!(
-            "{} {locks} of {schema} without TTL, until a retry gives {it} one{example}",
-            group.count
+            "{} of {schema} without TTL until the next retry{}",
+            words::counted(group.count, "lock"),
+            example(group.sample.first())
         ));
     }
     let about = if health.sample.is_some() { "about " } else { "" };
     for (schema, own, foreign) in &health.outnumbered {
-        let keys = words::counted(*foreign, "key");
-        let do_not = if *foreign == 1 { "does not" } else { "do not" };
-        let do_match = if *own == 1 { "does" } else { "do" };
         troubles.push(format!(
-            "{about}{keys} under {schema}'s prefix {do_not} match schema {schema}, {about}{own} \
-            {do_match}"
+            "keys under {schema}'s prefix that do not match schema {schema}: {about}{foreign}, that \
+            do: {about}{own}"
         ));
     }
     if health.too_large > 0 {
-        let values = words::counted(health.too_large, "value");
-        let are = if health.too_large == 1 { "is a lock" } else { "are locks" };
         troubles.push(format!(
-            "idemctl does not read enough of {values} without expiry to tell whether {} {are}",
-            if health.too_large == 1 { "it" } else { "they" },
+            "values without expiry that may be locks, and are too large to read: {}",
+            health.too_large
         ));
     }
     troubles
 }
 
+/// The key of a lock, as the end of a clause.
+fn example(lock: Option<&TallySample>) -> String {
+    match lock {
+        Some(lock) => format!(", e.g. {}", short(&lock.key)),
+        None => String::new(),
+    }
+}
+
 fn locks(code: FindingCode, count: u64) -> String {
-    let locks = if count == 1 { "lock" } else { "locks" };
     match code {
-        FindingCode::NoExpiry => format!("{count} orphaned {locks}"),
-        FindingCode::ExcessTtl => {
-            format!("{count} {locks} with more time left than the configured lock TTL")
-        }
-        FindingCode::Overdue => format!("{count} overdue {locks}"),
-        FindingCode::LeftoverLock => format!("{count} {locks} beside a result"),
-        FindingCode::Unreadable => {
-            format!("{count} unreadable {}", if count == 1 { "value" } else { "values" })
-        }
-        code => format!("{count} {} {locks}", code.as_str()),
+        FindingCode::NoExpiry => words::counted(count, "orphaned lock"),
+        FindingCode::LeftoverLock => words::counted(count, "leftover lock"),
+        FindingCode::Unreadable => words::counted(count, "unreadable value"),
+        code => words::counted(count, &format!("{} lock", code.as_str())),
     }
 }
 
@@ -380,8 +317,8 @@ mod tests {
         );
         found.outnumbered.push(("express".to_owned(), 1, 8));
         found.foreign = 8;
-        let troubles = "1 orphaned lock (go-chi 1), e.g. k; 8 keys under express's prefix do not \
-            match schema express, 1 does";
+        let troubles = "1 orphaned lock (go-chi 1), e.g. k; keys under express's prefix that do \
+            not match schema express: 8, that do: 1";
         let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
         assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
         found.covered.leave_out("redis", "down\nand out | gone");
@@ -407,21 +344,18 @@ mod tests {
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
         let measures =
             "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";
-        let nothing = "no orphaned, excess-ttl or overdue locks among 7 records in 9 keys";
+        let nothing = "no orphaned locks, excess-ttl or overdue among 7 records in 9 keys";
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
         let sampled = health(&found, &limits);
         assert!(
-            sampled.contains("overdue locks in 9 keys (about 7 records, counted by sample) |"),
+            sampled.contains("excess-ttl or overdue among about 7 records in 9 keys |"),
             "{sampled}"
         );
         assert!(sampled.contains(" keys=9 sampled=5 no_expiry=0"), "{sampled}");
         found.add(FindingCode::ExcessTtl, &chi(CHI_LOCK, TimeLeft::Millis(600_000)));
         let line = health(&found, &limits);
-        assert!(line.starts_with(
-            "IDEMCTL CRITICAL - 1 lock with more time left than the configured lock TTL (go-chi 1), \
-            e.g. k |"
-        ));
+        assert!(line.starts_with("IDEMCTL CRITICAL - 1 excess-ttl lock (go-chi 1), e.g. k |"));
         assert!(line.contains("excess_ttl=1;;0 overdue=0;0;"), "{line}");
         assert_eq!(health_json(&found, &limits)["findings"][1]["schemas"]["go-chi"], 1);
     }

@@ -362,8 +362,7 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
 fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
     let content = match &key.content {
         Content::Absent => " (absent)".to_owned(),
-        Content::Hash(hash) if hash.count == 1 => " (a hash of 1 field)".to_owned(),
-        Content::Hash(hash) => format!(" (a hash of {} fields)", hash.count),
+        Content::Hash(hash) => format!(" (a hash of {})", words::counted(hash.count, "field")),
         Content::Other(kind) => format!(" (a {kind})"),
         Content::Text { .. } => String::new(),
     };
@@ -377,29 +376,17 @@ fn redis_key(record: &Record, key_index: usize, key: &KeyState) -> String {
 
 /// The time that a Redis key has left, and the TTL of the schema.
 fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) -> String {
+    let left = match time_left {
+        TimeLeft::NoExpiry => "never expires".to_owned(),
+        TimeLeft::Millis(ms) => format!("{} left", duration::short(ms)),
+    };
     // The expiry in the value has a line of its own, and may be earlier.
     if record.key_contains_expiry(key_index) {
-        return match time_left {
-            TimeLeft::NoExpiry => "the Redis key never expires".to_owned(),
-            TimeLeft::Millis(ms) => format!("the Redis key expires in {}", duration::short(ms)),
-        };
+        return format!("{left} (the Redis key)");
     }
     let Some(allowed) = record.schema.ttl(of) else {
-        return match time_left {
-            TimeLeft::NoExpiry => "none; the schema defines no TTL".to_owned(),
-            TimeLeft::Millis(ms) => {
-                format!("{} left, although the schema defines no TTL", duration::short(ms))
-            }
-        };
+        return format!("{left}; the schema defines no TTL");
     };
-    let allowed = duration::short(millis(allowed));
-    let is_stated = record.schema.states_ttl(of);
-    match time_left {
-        TimeLeft::NoExpiry if is_stated => format!("never expires (configured {allowed})"),
-        TimeLeft::NoExpiry => format!("never expires (the schema's TTL is {allowed})"),
-        TimeLeft::Millis(ms) => {
-            let whose = if is_stated { "configured" } else { "schema default" };
-            format!("{} left, {whose} {allowed}", duration::short(ms))
-        }
-    }
+    let whose = if record.schema.states_ttl(of) { "configured" } else { "schema default" };
+    format!("{left}, {whose} {}", duration::short(millis(allowed)))
 }

@@ -7,11 +7,11 @@ use super::{escape, table};
 
 /// A setting: its name in the config file, its value (`None` if unset), and the origin of the
 /// value.
-#[derive(Clone, Copy, Serialize)]
-pub struct Setting<'a> {
-    pub name: &'a str,
-    pub value: Option<&'a str>,
-    pub origin: &'a str,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Setting {
+    pub name: String,
+    pub value: Option<String>,
+    pub origin: String,
 }
 
 /// A context of the config file, in the order of the JSON fields.
@@ -36,11 +36,12 @@ pub struct NamedContext {
 }
 
 /// The table of settings, with their origins if `origin` is true.
-pub fn settings(settings: &[Setting<'_>], origin: bool, view: View) -> String {
+pub fn settings(settings: &[Setting], origin: bool, view: View) -> String {
     let heading = ["SETTING", "VALUE", "FROM"];
     let count = if origin { 3 } else { 2 };
     let rows = settings.iter().map(|setting| {
-        let cells = [setting.name, setting.value.unwrap_or("-"), setting.origin];
+        let value = setting.value.as_deref().unwrap_or("-");
+        let cells = [&setting.name, value, &setting.origin];
         cells[..count].iter().map(|cell| shown(cell)).collect()
     });
     table::grid(view, 0, &heading[..count], rows)

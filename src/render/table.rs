@@ -68,13 +68,6 @@ impl Table {
         self.cells.add_row(cells);
     }
 
-    /// Sets the width of a column. Call it after all rows are added.
-    pub(super) fn fix_width(&mut self, column: usize, width: usize) {
-        if let Some(column) = self.cells.column_mut(column) {
-            column.set_constraint(ColumnConstraint::Absolute(fixed(width)));
-        }
-    }
-
     /// Aligns a column of numbers to the right. Call it after all rows are added.
     pub(super) fn align_right(&mut self, column: usize) {
         if let Some(column) = self.cells.column_mut(column) {

@@ -102,10 +102,7 @@ fn other_prefix(
 ) -> CommandError {
     let schema = adoption.schema;
     let line = file.line_of(&["contexts", context, "deployment", schema, "prefix"]).unwrap_or(1);
-    let at = match file.path() {
-        Some(path) => path.display().to_string(),
-        None => String::new(),
-    };
+    let at = file.shown_path();
     CommandError::usage(format!(
         "context `{context}` states the prefix `{there}` for {schema} ({at}:{line})"
     ))

@@ -40,12 +40,15 @@ pub(crate) struct ContextConfig {
     pub(crate) prefix: Option<String>,
     /// A folder with the operator's own schemas.
     pub(crate) schema_dir: Option<PathBuf>,
-    pub(crate) timeout: Option<Span>,
-    pub(crate) connect_timeout: Option<Span>,
+    #[serde(deserialize_with = "span")]
+    pub(crate) timeout: Option<Duration>,
+    #[serde(deserialize_with = "span")]
+    pub(crate) connect_timeout: Option<Duration>,
     /// The differences between the deployment and each schema's defaults, by schema.
     pub(crate) deployment: BTreeMap<String, DeploymentConfig>,
     /// How long clients or queues may send a request again.
-    pub(crate) retry_window: Option<Span>,
+    #[serde(deserialize_with = "span")]
+    pub(crate) retry_window: Option<Duration>,
     /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
     /// True if the operator must type the context's name before changes.
@@ -66,19 +69,23 @@ pub(crate) struct SentinelConfig {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DeploymentConfig {
     pub(crate) prefix: Option<String>,
-    pub(crate) lock_ttl: Option<Ttl>,
-    pub(crate) result_ttl: Option<Ttl>,
+    #[serde(deserialize_with = "ttl")]
+    pub(crate) lock_ttl: Option<Duration>,
+    #[serde(deserialize_with = "ttl")]
+    pub(crate) result_ttl: Option<Duration>,
     /// Pointers to fields that this deployment writes in addition to those of the schema's value
     /// formats.
     pub(crate) extra_fields: Vec<Pointer>,
     /// The same as the context's, for this schema.
-    pub(crate) retry_window: Option<Span>,
+    #[serde(deserialize_with = "span")]
+    pub(crate) retry_window: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CheckConfig {
-    pub(crate) overdue: Option<Span>,
+    #[serde(deserialize_with = "span")]
+    pub(crate) overdue: Option<Duration>,
     /// The same values as `--include`.
     pub(crate) include: Vec<IncludedAlarm>,
 }
@@ -159,32 +166,26 @@ impl<'de> Deserialize<'de> for TlsConfig {
 }
 
 /// A duration in human-readable form.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Span(pub Duration);
-
-impl<'de> Deserialize<'de> for Span {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let why = match parse_duration(&text) {
-            Ok(Duration::ZERO) => "it has to be longer than zero".to_owned(),
-            Ok(span) => return Ok(Self(span)),
-            Err(why) => why,
-        };
-        Err(de::Error::custom(format!("\"{text}\": {why}")))
-    }
+fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    parsed(from, |text| match parse_duration(text)? {
+        Duration::ZERO => Err("it has to be longer than zero".to_owned()),
+        span => Ok(span),
+    })
 }
 
 /// A TTL, or `none`.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Ttl(pub Duration);
+fn ttl<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    parsed(from, parse_ttl_or_none)
+}
 
-impl<'de> Deserialize<'de> for Ttl {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        match parse_ttl_or_none(&text) {
-            Ok(ttl) => Ok(Self(ttl)),
-            Err(why) => Err(de::Error::custom(format!("\"{text}\": {why}"))),
-        }
+fn parsed<'de, T, D: Deserializer<'de>>(
+    from: D,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(from)?;
+    match parse(&text) {
+        Ok(value) => Ok(Some(value)),
+        Err(why) => Err(de::Error::custom(format!("\"{text}\": {why}"))),
     }
 }
 

@@ -108,9 +108,7 @@ impl Settings {
         let chosen = file.chosen(args, &environment);
         // Without the context and the variables, because a mistake in them must not prevent its
         // correction.
-        let nothing = ContextConfig::default();
-        let server =
-            Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
+        let server = server_of(&ContextConfig::default())?;
         let server_context = ServerContext { name: chosen.clone(), ..ServerContext::default() };
         Ok(Self::of(environment, file, chosen, server_context, server, false))
     }
@@ -120,9 +118,7 @@ impl Settings {
         environment: Environment,
         wrong: &CommandError,
     ) -> Result<Self, CommandError> {
-        let nothing = ContextConfig::default();
-        let server =
-            Server::resolve(&ConnectionArgs::default(), &Environment::default(), &nothing)?;
+        let server = server_of(&ContextConfig::default())?;
         let (file, context) = (ConfigFile::default(), ServerContext::default());
         let settings = Self::of(environment, file, None, context, server, false);
         Ok(Self { wrong: Some(wrong.with_hint()), ..settings })
@@ -264,14 +260,11 @@ impl Settings {
     pub(crate) fn other_guards(&self) -> Vec<Guard> {
         let mut guards = Vec::new();
         for (name, context) in self.file.contexts() {
-            if context.url.is_none() || !self.server_context.is_weaker_than(context) {
-                continue;
-            }
-            // Variables apply only to the server of this run.
-            let server =
-                Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
-            if let Ok(server) = server {
-                // A context whose server cannot be read leads nowhere.
+            // A context whose server cannot be read leads nowhere.
+            if context.url.is_some()
+                && self.server_context.is_weaker_than(context)
+                && let Ok(server) = server_of(context)
+            {
                 guards.push(Guard { context: name.clone(), target: server.target() });
             }
         }
@@ -283,15 +276,11 @@ impl Settings {
     pub(crate) fn context_places(&self) -> Vec<(String, String, i64)> {
         let mut places = Vec::new();
         for (name, context) in self.file.contexts() {
-            if context.url.is_none() {
-                continue;
-            }
-            // Variables apply only to the server of this run.
-            let server =
-                Server::resolve(&ConnectionArgs::default(), &Environment::default(), context);
-            if let Ok(server) = server {
+            // A context whose server cannot be read leads nowhere.
+            if context.url.is_some()
+                && let Ok(server) = server_of(context)
+            {
                 let target = server.target();
-                // A context whose server cannot be read leads nowhere.
                 places.push((name.clone(), target.address.to_string(), target.db));
             }
         }
@@ -394,8 +383,8 @@ impl Settings {
         Deployment {
             prefix: self.prefix_flag(schema, args).map(str::to_owned).or(config.prefix),
             shared_prefix: args.prefix.clone().or_else(|| context.prefix.clone()),
-            lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl.map(|ttl| ttl.0)),
-            result_ttl: stated(&args.result_ttl).or(config.result_ttl.map(|ttl| ttl.0)),
+            lock_ttl: stated(&args.lock_ttl).or(config.lock_ttl),
+            result_ttl: stated(&args.result_ttl).or(config.result_ttl),
             extra_fields: config.extra_fields.into_iter().map(|pointer| pointer.0).collect(),
         }
     }
@@ -404,7 +393,7 @@ impl Settings {
     pub(crate) fn retry_window(&self, schema: &str) -> Option<Duration> {
         let context = &self.server_context.context;
         let own = context.deployment.get(schema).and_then(|own| own.retry_window);
-        own.or(context.retry_window).map(|window| window.0)
+        own.or(context.retry_window)
     }
 
     /// The context's settings for `check`.
@@ -462,4 +451,10 @@ impl Settings {
             Address::Unix(path) => path.display().to_string(),
         }
     }
+}
+
+/// The server of a context, which options and variables do not change: they apply only to the
+/// server of this run.
+fn server_of(context: &ContextConfig) -> Result<Server, CommandError> {
+    Server::resolve(&ConnectionArgs::default(), &Environment::default(), context)
 }

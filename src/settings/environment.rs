@@ -22,19 +22,10 @@ const VARIABLES: &[&str] = &[
     "PATH",
     "TMPDIR",
     "SHELL",
-    "PAGER",
-    "LESS",
     "LC_ALL",
     "LC_CTYPE",
     "LANG",
 ];
-
-/// The pager if `PAGER` names none.
-const LESS: &str = "less";
-
-/// The options for `less` if `LESS` is not set: keep colours, and leave the text on the terminal at
-/// the end.
-const LESS_OPTIONS: &str = "FRX";
 
 /// The environment variables that idemctl read.
 #[derive(Clone, Default)]
@@ -90,12 +81,6 @@ impl Environment {
     /// The operator's shell.
     pub(crate) fn shell(&self) -> Option<&str> {
         self.get("SHELL")
-    }
-
-    /// The operator's pager, and the options for `less` if no variable sets them.
-    pub(crate) fn pager(&self) -> (&str, Option<&'static str>) {
-        let less_options = if self.get("LESS").is_none() { Some(LESS_OPTIONS) } else { None };
-        (self.get("PAGER").unwrap_or(LESS), less_options)
     }
 
     /// The operator's name, or number if there is no name.

@@ -91,6 +91,11 @@ impl ConfigFile {
         self.path.as_deref()
     }
 
+    /// The path for messages.
+    pub(crate) fn shown_path(&self) -> String {
+        self.path.as_ref().map(|path| path.display().to_string()).unwrap_or_default()
+    }
+
     pub(crate) fn text(&self) -> &str {
         &self.text
     }

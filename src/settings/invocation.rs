@@ -1,9 +1,9 @@
 //! The options that lead to this run's server, for every command line that idemctl prints.
 
-use std::path::{Display, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::Environment;
-use crate::args::{ConnectionArgs, SchemaArgs, TlsArgs};
+use crate::args::{ConnectionArgs, SchemaArgs};
 use crate::render::invocation::Invocation;
 
 impl Invocation {
@@ -33,32 +33,43 @@ impl Invocation {
             None => (None, false),
         };
         let config = args.config.clone().or_else(|| environment.config());
-        let mut invocation = Self::default();
-        invocation.option("--config", displayed(config.as_deref()));
-        invocation.option("--context", context);
-        invocation.option("-u", url);
-        invocation.option("-h", args.host.as_ref());
-        invocation.option("-p", args.port);
-        invocation.option("-s", displayed(args.socket.as_deref()));
-        invocation.option("--sentinel", args.sentinel.as_ref());
-        invocation.option("--master-name", args.master_name.as_ref());
-        invocation.option("--sentinel-user", args.sentinel_user.as_ref());
-        invocation.option("--sentinel-pass-file", displayed(args.sentinel_pass_file.as_deref()));
-        invocation.option("-n", args.db);
-        invocation.flag("-c", args.cluster);
-        invocation.flag("--sandbox", args.sandbox);
-        invocation.option("--user", args.user.as_ref());
         // A password from stdin cannot be read again, so the printed command asks for it.
-        let mut is_on_stdin = false;
-        if let Some(file) = &args.pass_file {
-            is_on_stdin = file.as_os_str() == "-";
-            if !is_on_stdin {
-                invocation.option("--pass-file", Some(file.display()));
-            }
-        }
+        let is_on_stdin = args.pass_file.as_deref() == Some(Path::new("-"));
+        let pass_file = args.pass_file.as_ref().filter(|_| !is_on_stdin);
         let asks = args.askpass || args.password.is_some() || has_password || is_on_stdin;
-        invocation.flag("--askpass", asks);
-        invocation.tls(&args.tls);
+        let tls = &args.tls;
+        let mut invocation = Self::default();
+        for (name, value) in [
+            ("--config", shown(config.as_ref())),
+            ("--context", context.map(str::to_owned)),
+            ("-u", url),
+            ("-h", args.host.clone()),
+            ("-p", args.port.map(|port| port.to_string())),
+            ("-s", shown(args.socket.as_ref())),
+            ("--sentinel", args.sentinel.clone()),
+            ("--master-name", args.master_name.clone()),
+            ("--sentinel-user", args.sentinel_user.clone()),
+            ("--sentinel-pass-file", shown(args.sentinel_pass_file.as_ref())),
+            ("-n", args.db.map(|db| db.to_string())),
+            ("--user", args.user.clone()),
+            ("--pass-file", shown(pass_file)),
+            ("--cacert", shown(tls.cacert.as_ref())),
+            ("--cacertdir", shown(tls.cacertdir.as_ref())),
+            ("--cert", shown(tls.cert.as_ref())),
+            ("--key", shown(tls.key.as_ref())),
+            ("--sni", tls.sni.clone()),
+        ] {
+            invocation.option(name, value);
+        }
+        for (name, is_set) in [
+            ("-c", args.cluster),
+            ("--sandbox", args.sandbox),
+            ("--askpass", asks),
+            ("--tls", tls.tls),
+            ("--insecure", tls.insecure),
+        ] {
+            invocation.flag(name, is_set);
+        }
         invocation
     }
 
@@ -70,16 +81,6 @@ impl Invocation {
         self.flag("--askpass", has_password);
     }
 
-    fn tls(&mut self, args: &TlsArgs) {
-        self.flag("--tls", args.tls);
-        self.option("--cacert", displayed(args.cacert.as_deref()));
-        self.option("--cacertdir", displayed(args.cacertdir.as_deref()));
-        self.option("--cert", displayed(args.cert.as_deref()));
-        self.option("--key", displayed(args.key.as_deref()));
-        self.option("--sni", args.sni.as_ref());
-        self.flag("--insecure", args.insecure);
-    }
-
     /// Adds the options for the schema folder and for the prefix of the named schema. `folder` is
     /// the folder that a variable names.
     pub(crate) fn note_schemas(&mut self, args: &SchemaArgs, folder: Option<PathBuf>) {
@@ -88,12 +89,12 @@ impl Invocation {
             _ => None,
         };
         let folder = args.folder.schema_dir.clone().or(folder);
-        self.set_schemas(displayed(folder.as_deref()), prefix);
+        self.set_schemas(shown(folder.as_ref()), prefix);
     }
 }
 
-fn displayed(path: Option<&Path>) -> Option<Display<'_>> {
-    path.map(Path::display)
+fn shown(path: Option<&PathBuf>) -> Option<String> {
+    Some(path?.display().to_string())
 }
 
 /// The URL without its password, and whether it had one.

@@ -141,9 +141,8 @@ fn timeouts(
     args: &ConnectionArgs,
     context: &ContextConfig,
 ) -> Result<(Sourced<Duration>, Sourced<Duration>), CommandError> {
-    let of_context = context.timeout.map(|span| span.0);
-    let timeout = pick(args.timeout, "--timeout", of_context, "timeout").or(DEFAULT_TIMEOUT);
-    let of_context = context.connect_timeout.map(|span| span.0);
+    let timeout = pick(args.timeout, "--timeout", context.timeout, "timeout").or(DEFAULT_TIMEOUT);
+    let of_context = context.connect_timeout;
     let connect_timeout =
         pick(args.connect_timeout, "--connect-timeout", of_context, "connect_timeout")
             .or(DEFAULT_CONNECT_TIMEOUT);

@@ -3,170 +3,137 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::config::{IncludedAlarm, Ttl};
+use super::config::IncludedAlarm;
 use super::effective::Settings;
+use super::login::SentinelLogin;
 use super::origin::{Origin, Sourced};
+use super::server::Server;
 use super::tls_settings::TlsSettings;
-use crate::domain::duration;
+use crate::domain::duration::exact;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
+use crate::domain::secret::Secret;
+use crate::render::settings::Setting;
 use crate::store::Address;
 
-/// A setting, its value without secrets, and its source.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ShownSetting {
-    /// The setting's name in the config file, e.g. `tls.cacert`.
-    pub(crate) name: String,
-    /// The setting's value; `None` if it is unset.
-    pub(crate) value: Option<String>,
-    pub(crate) origin: String,
-}
-
 impl Settings {
-    pub(crate) fn rows(&self) -> Vec<ShownSetting> {
+    /// Every setting, without secrets.
+    pub(crate) fn rows(&self) -> Vec<Setting> {
         let server = &self.server;
-        let mut rows = Vec::new();
         // The default path is shown only if the file exists, because otherwise nothing was read
         // from it.
         let file = self.file().path().filter(|path| path.is_file());
-        rows.push(self.row("config", file.map(shown), Origin::Default));
-        rows.push(match &self.server_context.name {
-            Some(name) => self.row("context", Some(name.value.clone()), name.origin),
-            None => self.row("context", None, Origin::Default),
-        });
-        rows.push(if self.wants_sandbox() {
-            let sandbox = "a temporary local Redis".to_owned();
-            self.row("server", Some(sandbox), Origin::Flag("--sandbox"))
-        } else {
-            self.row("server", Some(self.shown_address()), server.address.origin)
-        });
-        rows.push(self.row("db", Some(server.db.value.to_string()), server.db.origin));
-        rows.push(self.row("user", server.user.value.clone(), server.user.origin));
-        // The password itself is never printed, only whether there is one.
-        let password = if server.password.value.is_some() {
-            Some("set".to_owned())
-        } else if self.asks_password() {
-            Some("asked for".to_owned())
-        } else {
-            None
-        };
-        rows.push(self.row("password", password, server.password.origin));
+        let context = self.server_context.name.as_ref();
+        let mut address = Some(self.shown_address());
+        let mut address_origin = server.address.origin;
+        if self.wants_sandbox() {
+            address = Some("a temporary local Redis".to_owned());
+            address_origin = Origin::Flag("--sandbox");
+        }
+        // A password itself is never printed, only whether there is one.
+        let mut password = is_set(&server.password);
+        if password.is_none() && self.asks_password() {
+            password = Some("asked for".to_owned());
+        }
+        let mut rows = vec![
+            ("config", file.map(shown), Origin::Default),
+            (
+                "context",
+                context.map(|name| name.value.clone()),
+                context.map_or(Origin::Default, |name| name.origin),
+            ),
+            ("server", address, address_origin),
+            ("db", Some(server.db.value.to_string()), server.db.origin),
+            ("user", server.user.value.clone(), server.user.origin),
+            ("password", password, server.password.origin),
+        ];
         if matches!(server.address.value, Address::Service(_)) {
-            let at = &server.sentinel;
-            rows.push(self.row("sentinel.user", at.user.value.clone(), at.user.origin));
-            let password = if at.password.value.is_some() { Some("set".to_owned()) } else { None };
-            rows.push(self.row("sentinel.password", password, at.password.origin));
+            let SentinelLogin { user, password } = &server.sentinel;
+            rows.push(("sentinel.user", user.value.clone(), user.origin));
+            rows.push(("sentinel.password", is_set(password), password.origin));
         }
-        let timeout = span(server.timeout.value);
-        rows.push(self.row("timeout", Some(timeout), server.timeout.origin));
-        let connect_timeout = span(server.connect_timeout.value);
-        let origin = server.connect_timeout.origin;
-        rows.push(self.row("connect_timeout", Some(connect_timeout), origin));
-        let uses_tls = server.tls.value.is_some();
-        rows.push(self.row("tls", Some(uses_tls.to_string()), server.tls.origin));
-        if let Some(tls) = &server.tls.value {
-            for (name, value, origin) in of_tls(tls) {
-                rows.push(self.row(name, value, origin));
-            }
+        let Server { timeout, connect_timeout, tls, .. } = server;
+        rows.push(("timeout", Some(exact(timeout.value)), timeout.origin));
+        rows.push(("connect_timeout", Some(exact(connect_timeout.value)), connect_timeout.origin));
+        rows.push(("tls", Some(tls.value.is_some().to_string()), tls.origin));
+        if let Some(tls) = &tls.value {
+            rows.extend(of_tls(tls));
         }
-        rows.extend(self.of_server_context());
-        rows.extend(self.of_deployments());
-        rows.extend(self.of_check());
-        rows
-    }
-
-    fn row(&self, name: &str, value: Option<String>, origin: Origin) -> ShownSetting {
-        ShownSetting { name: name.to_owned(), value, origin: self.in_words(origin) }
+        let mut settings = Vec::new();
+        for (name, value, origin) in rows {
+            settings.push(Setting { name: name.to_owned(), value, origin: self.in_words(origin) });
+        }
+        settings.extend(self.of_server_context());
+        settings.extend(self.of_tables());
+        settings
     }
 
     /// The settings of the context that the server belongs to.
-    fn of_server_context(&self) -> Vec<ShownSetting> {
+    fn of_server_context(&self) -> Vec<Setting> {
         let context = &self.server_context.context;
         let own = self.context_name().unwrap_or_default();
-        let mut rows = Vec::new();
-        let schemas = Some(context.schema.join(", ")).filter(|names| !names.is_empty());
-        rows.push(self.field("schema", schemas, own, !context.schema.is_empty()));
-        let prefix = context.prefix.clone();
-        rows.push(self.field("prefix", prefix, own, context.prefix.is_some()));
         let folder = self.schema_dir_sourced(None);
-        let origin = match folder.origin {
+        let place = match folder.origin {
             Origin::Context(field) => self.place(own, &[field]),
             origin => self.in_words(origin),
         };
         let folder = folder.value.as_deref().map(shown);
-        rows.push(ShownSetting { name: "schema_dir".to_owned(), value: folder, origin });
+        let mut rows = vec![
+            self.field("schema", not_empty(context.schema.join(", ")), Some(own)),
+            self.field("prefix", context.prefix.clone(), Some(own)),
+            Setting { name: "schema_dir".to_owned(), value: folder, origin: place },
+        ];
         // Another context with the same server may be the one that protects it.
         for (name, by) in [
             ("protected", self.server_context.protected_by.as_deref()),
             ("read_only", self.server_context.read_only_by.as_deref()),
         ] {
-            let is_set = by.is_some();
-            rows.push(self.field(name, Some(is_set.to_string()), by.unwrap_or_default(), is_set));
+            rows.push(self.field(name, Some(by.is_some().to_string()), by));
         }
-        let window = context.retry_window.map(|window| span(window.0));
-        rows.push(self.field("retry_window", window, own, context.retry_window.is_some()));
+        let window = context.retry_window.map(exact);
+        rows.push(self.field("retry_window", window, Some(own)));
         let color = context.color.map(|color| color.as_str().to_owned());
-        rows.push(self.field("color", color, own, context.color.is_some()));
+        rows.push(self.field("color", color, Some(own)));
         rows
     }
 
-    /// A field that a context may set.
-    fn field(
-        &self,
-        name: &'static str,
-        value: Option<String>,
-        context: &str,
-        is_set: bool,
-    ) -> ShownSetting {
-        let origin =
-            if is_set { self.place(context, &[name]) } else { self.in_words(Origin::Default) };
-        ShownSetting { name: name.to_owned(), value, origin }
+    /// A field that this context may set.
+    fn field(&self, name: &str, value: Option<String>, context: Option<&str>) -> Setting {
+        let origin = match context.filter(|_| value.is_some()) {
+            Some(context) => self.place(context, &[name]),
+            None => self.in_words(Origin::Default),
+        };
+        Setting { name: name.to_owned(), value, origin }
     }
 
-    fn of_deployments(&self) -> Vec<ShownSetting> {
-        let mut rows = Vec::new();
-        let name = self.context_name().unwrap_or_default();
+    /// The settings in the context's tables for schemas and for `check`, as far as they are set.
+    fn of_tables(&self) -> Vec<Setting> {
+        let mut fields = Vec::new();
         for (schema, deployment) in &self.server_context.context.deployment {
-            let extra: Vec<_> =
-                deployment.extra_fields.iter().map(|pointer| pointer.0.as_str()).collect();
-            let extra = extra.join(", ");
+            let extra = deployment.extra_fields.iter().map(|pointer| pointer.0.as_str());
+            let extra = extra.collect::<Vec<_>>().join(", ");
             for (field, value) in [
                 ("prefix", deployment.prefix.clone()),
                 ("lock_ttl", deployment.lock_ttl.map(ttl)),
                 ("result_ttl", deployment.result_ttl.map(ttl)),
-                ("extra_fields", Some(extra).filter(|extra| !extra.is_empty())),
-                ("retry_window", deployment.retry_window.map(|window| span(window.0))),
+                ("extra_fields", not_empty(extra)),
+                ("retry_window", deployment.retry_window.map(exact)),
             ] {
-                if value.is_some() {
-                    let origin = self.place(name, &["deployment", schema, field]);
-                    rows.push(ShownSetting {
-                        name: format!("deployment.{schema}.{field}"),
-                        value,
-                        origin,
-                    });
-                }
+                fields.push((vec!["deployment", schema, field], value));
             }
         }
-        rows
-    }
-
-    fn of_check(&self) -> Vec<ShownSetting> {
-        let mut rows = Vec::new();
-        let name = self.context_name().unwrap_or_default();
         let check = self.check();
         let mut include = Vec::new();
         for IncludedAlarm(alarm) in &check.include {
             include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));
         }
-        let include = Some(include.join(", ")).filter(|include| !include.is_empty());
-        for (field, value) in
-            [("overdue", check.overdue.map(|overdue| span(overdue.0))), ("include", include)]
-        {
+        fields.push((vec!["check", "overdue"], check.overdue.map(exact)));
+        fields.push((vec!["check", "include"], not_empty(include.join(", "))));
+        let context = self.context_name().unwrap_or_default();
+        let mut rows = Vec::new();
+        for (keys, value) in fields {
             if value.is_some() {
-                rows.push(ShownSetting {
-                    name: format!("check.{field}"),
-                    value,
-                    origin: self.place(name, &["check", field]),
-                });
+                let origin = self.place(context, &keys);
+                rows.push(Setting { name: keys.join("."), value, origin });
             }
         }
         rows
@@ -195,7 +162,7 @@ impl Settings {
     }
 
     pub(super) fn at_line(&self, keys: &[&str]) -> String {
-        let path = self.file().path().map(shown).unwrap_or_default();
+        let path = self.file().shown_path();
         match self.file().line_of(keys) {
             Some(line) => format!("{path}:{line}"),
             None => path,
@@ -222,14 +189,18 @@ fn path(
 }
 
 /// A TTL as the config file writes it.
-fn ttl(ttl: Ttl) -> String {
-    if ttl.0 == NO_TTL { NONE.to_owned() } else { span(ttl.0) }
+fn ttl(ttl: Duration) -> String {
+    if ttl == NO_TTL { NONE.to_owned() } else { exact(ttl) }
 }
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn span(span: Duration) -> String {
-    duration::exact(span)
+fn not_empty(text: String) -> Option<String> {
+    if text.is_empty() { None } else { Some(text) }
+}
+
+fn is_set(password: &Sourced<Option<Secret>>) -> Option<String> {
+    password.value.as_ref().map(|_| "set".to_owned())
 }

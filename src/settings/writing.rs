@@ -8,25 +8,11 @@ use toml_edit::{Array, Table, TableLike, Value};
 use super::config::ContextConfig;
 use super::edit::{self, ConfigLock, Edit, table};
 use super::file::ConfigFile;
-use crate::args::ConnectionArgs;
+use crate::args::{ConnectionArgs, ContextArgs, StatedTtl};
 use crate::domain::duration;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
 use crate::store::{NO_URL, Target};
-
-/// The new settings of a context besides its connection. `None` and empty lists leave the context
-/// unchanged.
-#[derive(Debug, Default)]
-pub(crate) struct ContextFields {
-    pub(crate) protected: Option<bool>,
-    pub(crate) read_only: Option<bool>,
-    pub(crate) schemas: Vec<String>,
-    pub(crate) schema_dir: Option<PathBuf>,
-    /// How long clients or queues may send a request again.
-    pub(crate) retry_window: Option<Duration>,
-    /// TTLs of the deployment: schema, field and TTL.
-    pub(crate) ttls: Vec<(String, &'static str, Duration)>,
-}
 
 /// Another server for an existing context.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +69,7 @@ pub(crate) fn set_context(
     file: &ConfigFile,
     name: &str,
     connection: &ConnectionArgs,
-    fields: &ContextFields,
+    fields: &ContextArgs,
     agreed: Option<&ServerChange>,
 ) -> Result<WrittenFile, CommandError> {
     refuse_what_is_not_stored(connection)?;
@@ -106,7 +92,7 @@ pub(crate) fn set_context(
     // The context's password would be sent to the new server, so the operator must know.
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));
     let mut all = of_connection(url, connection);
-    all.extend(of_context(fields));
+    all.extend(of_context(fields)?);
     if all.is_empty() {
         return Err(CommandError::usage(format!("nothing to write into context `{name}`"))
             .hint("`idemctl context set --help` lists what a context can say"));
@@ -300,10 +286,12 @@ fn duration_value(duration: Option<Duration>) -> Option<Value> {
     Some(Value::from(duration_text(duration?)))
 }
 
-fn of_context(fields: &ContextFields) -> Vec<SettingField> {
+/// # Errors
+/// Usage: a TTL names no schema.
+fn of_context(fields: &ContextArgs) -> Result<Vec<SettingField>, CommandError> {
     let mut schemas = None;
-    if !fields.schemas.is_empty() {
-        let names: Array = fields.schemas.iter().map(String::as_str).collect();
+    if !fields.schema.is_empty() {
+        let names: Array = fields.schema.iter().map(String::as_str).collect();
         schemas = Some(Value::from(names));
     }
     let named = [
@@ -319,14 +307,14 @@ fn of_context(fields: &ContextFields) -> Vec<SettingField> {
             all.push((vec![name.to_owned()], value));
         }
     }
-    for (schema, field, ttl) in &fields.ttls {
+    for (field, StatedTtl { schema, ttl }) in fields.ttls() {
+        let Some(schema) = schema else {
+            return Err(CommandError::usage("write SCHEMA=DURATION, e.g. NAME=90s"));
+        };
         let ttl = if *ttl == NO_TTL { NONE.to_owned() } else { duration_text(*ttl) };
-        all.push((
-            vec!["deployment".to_owned(), schema.clone(), (*field).to_owned()],
-            Value::from(ttl),
-        ));
+        all.push((["deployment", schema, field].map(str::to_owned).to_vec(), Value::from(ttl)));
     }
-    all
+    Ok(all)
 }
 
 /// Writes a field. `Some(false)` if it already has this value; `None` if something other than a

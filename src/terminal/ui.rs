@@ -12,7 +12,6 @@ use indicatif::{HumanFloatCount, ProgressBar, ProgressDrawTarget, ProgressState,
 use rustix::fs::FileType;
 
 use super::frame::Frame;
-use super::pager::{Pager, Stream};
 use super::prompt::{Prompt, PromptAnswer};
 use crate::exit::{CommandError, Unwritten};
 use crate::interrupt::Interrupt;
@@ -71,8 +70,6 @@ pub struct Ui {
     /// The content of a watch's current screen, if screens overwrite each other.
     frame: Option<Frame>,
     has_painted: bool,
-    /// The pager for output that may be longer than the terminal.
-    pager: Option<Pager>,
     /// The progress line that is shown.
     progress: RefCell<ProgressBar>,
     talk: Talk,
@@ -106,7 +103,6 @@ impl Ui {
             interactive: err_is_terminal && io::stdin().is_terminal(),
             frame: None,
             has_painted: false,
-            pager: None,
             progress: RefCell::new(ProgressBar::hidden()),
             talk: Talk::Usual,
             invocation: Invocation::default(),
@@ -226,57 +222,12 @@ impl Ui {
         self.talk == Talk::Verbose
     }
 
-    /// Uses a pager for output that is longer than the terminal.
-    pub fn page_by(&mut self, (pager, less_options): (&str, Option<&'static str>)) {
-        if self.out_is_terminal && self.err_is_terminal {
-            self.pager =
-                Pager::new(pager, less_options, height_of(self.out.get_ref()).saturating_sub(1));
-        }
-    }
-
-    /// Prints the text that was held back for a pager, and waits until the operator closes the
-    /// pager.
-    pub fn end_paging(&mut self) {
-        let Some(mut pager) = self.pager.take() else { return };
-        for (stream, text) in pager.end() {
-            match stream {
-                // The pager may have ended because its user closed it, which is no error.
-                Stream::Out => {
-                    drop(self.write(|out| out.write_all(&text).and_then(|()| out.flush())))
-                }
-                Stream::Err => drop(io::stderr().write_all(&text)),
-            }
-        }
-    }
-
-    /// Passes text to the pager; false if there is none.
-    fn paged(&mut self, stream: Stream, text: &[u8]) -> io::Result<bool> {
-        let Some(pager) = &mut self.pager else { return Ok(false) };
-        let taken = pager.take(stream, text);
-        let is_running = pager.is_running();
-        if is_running {
-            self.end_progress();
-            self.has_progress = false;
-        }
-        match taken {
-            Ok(()) => Ok(true),
-            // An operator who closes the pager has seen enough. The remaining work continues
-            // without output.
-            Err(_) if !self.ends_quietly() => Ok(true),
-            Err(error) => Err(io::Error::new(error.kind(), Unwritten(error))),
-        }
-    }
-
     /// Writes data to stdout, no later than the next [`Ui::flush`].
     ///
     /// # Errors
     /// [`Unwritten`], unless the run continues; see [`WhenStdoutCloses`] and [`Ui::begin_changes`].
     pub fn data(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
-        self.end_paging();
-        self.write_data(bytes.as_ref())
-    }
-
-    fn write_data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let bytes = bytes.as_ref();
         if let Some(frame) = &mut self.frame {
             frame.data(bytes);
             return Ok(());
@@ -311,10 +262,7 @@ impl Ui {
     /// must be shown unchanged.
     pub fn page(&mut self, text: impl AsRef<str>) -> io::Result<()> {
         let text = self.printable(text.as_ref()).into_owned();
-        if self.frame.is_none() && self.paged(Stream::Out, text.as_bytes())? {
-            return Ok(());
-        }
-        self.write_data(text.as_bytes())
+        self.data(text)
     }
 
     /// The text without control sequences that move the cursor, in ASCII if the terminal needs
@@ -341,7 +289,6 @@ impl Ui {
 
     /// Collects all further output, data and messages, for [`Ui::end_frame`].
     pub fn begin_frame(&mut self, heading: &str) {
-        self.end_paging();
         self.width = width_of(self.out.get_ref(), true);
         self.frame = Some(Frame::new(heading.to_owned(), height_of(self.out.get_ref())));
     }
@@ -421,9 +368,7 @@ impl Ui {
             // Writing to memory cannot fail.
             let _ = writeln!(painted, "{line}");
             let painted = painted.into_inner();
-            if !self.paged(Stream::Err, &painted).unwrap_or(true) {
-                let _ = self.progress.borrow().suspend(|| io::stderr().write_all(&painted));
-            }
+            let _ = self.progress.borrow().suspend(|| io::stderr().write_all(&painted));
         }
     }
 
@@ -529,7 +474,6 @@ impl Ui {
         is_secret: bool,
         hint: &'static str,
     ) -> Result<ReadyPrompt, CommandError> {
-        self.end_paging();
         // The progress line would be drawn over the question.
         self.end_progress();
         if !self.interactive {

@@ -75,13 +75,13 @@ fn a_pair_that_was_compared_in_part_is_not_unchanged() {
     fs::write(&whole, server.idemctl(&["list", "--full", "-o", "json"]).exits(0).stdout).unwrap();
     let heads_again = moment(&server, "heads-again");
     server.idemctl(&["diff", &heads, &heads_again]).exits(3).says("3 not compared to the end");
-    server.idemctl(&["diff", &whole]).exits(0).says("3 unchanged.");
+    server.idemctl(&["diff", &whole]).exits(0).says("3 unchanged, 0 not compared");
     charge(999);
     for words in
         [&["diff", &heads][..], &["diff", &whole, &heads_again], &["diff", &heads, &heads_again]]
     {
         let run = server.idemctl(words).exits(3);
-        run.says("0 unchanged, 3 not compared to the end (list with --full)");
+        run.says("0 unchanged, 3 not compared to the end.");
     }
     // What remains is read as deep as the file was.
     server.idemctl(&["diff", &whole]).exits(1).says("3 with another value");
@@ -94,9 +94,7 @@ fn a_filter_by_age_leaves_out_ages_that_nothing_proves() {
     let before = moment(&server, "before");
     server.set("idempotency:b", DONE, 50_000_000);
     let run = server.idemctl(&["diff", &before, "--older-than", "1h"]).exits(0);
-    run.says(
-        "Skipped 1 record before and 2 after, because their age is only estimated or unknown.",
-    );
+    run.says("Skipped because their age is only estimated or unknown: 1 before, 2 after.");
     server.states(&[("go-middleware", "result_ttl = \"24h\"")]);
     let before = moment(&server, "before");
     server.set("idempotency:c", DONE, 50_000_000);
@@ -115,7 +113,7 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     assert_eq!(happened(&run), HAPPENED);
     run.says(
         "1 added, 1 gone (0 expired, 1 before their expiry), 1 with another state, 2 with another value, 1 with another expiry, 2 \
-        unchanged.",
+        unchanged, 0 not compared to the end.",
     );
     let now = server.idemctl(&["diff", &before, "-o", "jsonl"]).exits(1);
     assert_eq!(happened(&now), HAPPENED);
@@ -131,24 +129,23 @@ fn two_moments_tell_what_came_went_changed_and_was_taken_anew() {
     let table = idemctl(server.folder()).args(["diff", &before, &after]).run().exits(1);
     let text = table.text();
     assert!(
-        text.starts_with("SCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n"),
+        text.starts_with("WHAT     STATE                     SCHEMA            KEY\n"),
         "{text}"
     );
-    table
-        .shows("go-middleware  state    completed         0      2      +2\n")
-        .shows("\n\nWHAT     STATE ");
+    table.shows("\n\nSCHEMA         BY       RECORDS      BEFORE  AFTER  CHANGE\n");
+    table.shows("go-middleware  state    completed         0      2      +2\n");
     table.shows("go-middleware  status   2xx               0      2      +2\n");
     table.shows("go-middleware  finding  no-expiry         1      1       -\n");
-    table.shows("state    in-progress -> completed  go-middleware  done\n");
+    table.shows("state    in-progress -> completed  go-middleware     done\n");
     // The other way round.
     let back =
         idemctl(server.folder()).args(["diff", &after, &before, "-o", "jsonl"]).run().exits(1);
     assert!(happened(&back).contains(&["new".to_owned(), "removed".to_owned()]));
 }
 
-/// Rule: the rows fit the terminal, their columns are aligned in every locale, and each key is whole.
+/// Rule: the columns are aligned in every locale, and each key is whole.
 #[test]
-fn rows_fit_the_terminal_and_are_aligned() {
+fn rows_are_aligned() {
     let server = Server::start();
     let key = |number: u8| format!("6e3ca9a3-5d9d-48c6-b6ed-1a88aa7864f{number}");
     for number in [1, 2] {
@@ -157,23 +154,16 @@ fn rows_fit_the_terminal_and_are_aligned() {
     let before = moment(&server, "before");
     server.set(&format!("idempotency:{}", key(1)), DONE, 50_000_000);
     server.set(&format!("idempotency:{}", key(3)), DONE, 50_000_000);
-    for columns in [80, 120] {
-        for locale in ["C", "C.UTF-8"] {
-            let mut command = server.command();
-            command.env("LC_ALL", locale);
-            let text = plain(&shown_on(columns, &command, &["diff", &before]).exits(1));
-            let rows: Vec<_> = text.lines().skip_while(|line| !line.contains("WHAT")).collect();
-            let rows: Vec<_> =
-                rows.into_iter().take_while(|line| !line.contains(" came, ")).collect();
-            let at = rows[0].find("KEY").unwrap();
-            assert!(rows.iter().all(|row| row.len() <= usize::from(columns)), "{locale}: {text}");
-            for number in [1, 3] {
-                let of_key = rows.iter().find(|row| row.contains(&key(number))).unwrap();
-                assert_eq!(of_key.find(&key(number)), Some(at), "{locale}: {text}");
-            }
-            let changed = if columns == 80 { "-> completed" } else { "in-progress -> completed" };
-            assert!(rows.iter().any(|row| row.contains(changed)), "{locale}: {text}");
+    for locale in ["C", "C.UTF-8"] {
+        let mut command = server.command();
+        command.env("LC_ALL", locale);
+        let text = plain(&shown_on(120, &command, &["diff", &before]).exits(1));
+        let heading = text.lines().find(|line| line.contains("WHAT")).unwrap();
+        for number in [1, 3] {
+            let of_key = text.lines().find(|line| line.contains(&key(number))).unwrap();
+            assert_eq!(of_key.find(&key(number)), heading.find("KEY"), "{locale}: {text}");
         }
+        assert!(text.contains("in-progress -> completed"), "{locale}: {text}");
     }
 }
 
@@ -382,7 +372,7 @@ fn moments_of_different_records_are_not_compared() {
     let elsewhere = Server::start();
     elsewhere.idemctl(&["diff", &all]).exits(2).says("one was read from ");
     let empty = list("empty", &["list", "--schema", "reference", "-o", "jsonl"]);
-    server.idemctl(&["diff", &empty]).exits(3).says("empty is empty");
+    server.idemctl(&["diff", &empty]).exits(3).says("empty is not complete");
 }
 
 /// Rule: --schema restricts both snapshots, whatever schemas the first one has.

@@ -22,7 +22,7 @@ fn a_lock_to_which_begin_gives_a_ttl_is_no_orphan() {
     let json = server.idemctl(&["inspect", "p", "--schema", "reference", "-o", "json"]).json();
     assert_eq!(json["records"][0]["next_request"]["gives_ttl"], true, "{json}");
     let check = server.idemctl(&["check", "--schema", "reference"]).exits(1);
-    check.shows("WARNING - 1 lock of reference without TTL, until a retry gives it one, e.g. p");
+    check.shows("WARNING - 1 lock of reference without TTL until the next retry, e.g. p");
     let json = server.idemctl(&["check", "--schema", "reference", "-o", "json"]).exits(1).json();
     assert_eq!((&json["given_ttl"], &json["findings"][0]["count"]), (&json!(1), &json!(0)));
     // What is predicted is what the script does.
@@ -147,7 +147,7 @@ fn a_lock_beside_a_failure_that_is_replayed_is_left_over() {
     let listed = of(&["list", "--state", "failed", "-o", "jsonl"]).exits(0).json_lines();
     assert_eq!(listed.len(), 1);
     of(&["list", "--finding", "leftover-lock"]).exits(0).shows("leftover-lock");
-    of(&["check", "--include", "leftover-lock=WARNING"]).exits(1).shows("1 lock beside a result");
+    of(&["check", "--include", "leftover-lock=WARNING"]).exits(1).shows("1 leftover lock");
 }
 
 /// Rule: a lock of the schema that never expires is orphaned whatever another program wrote beside
@@ -186,5 +186,7 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
     assert_eq!(left, 1, "the list stays");
     assert!(server.get("idempo:lock:held").is_some());
     let check = run(&["check"]).exits(1);
-    check.shows("WARNING - 3 keys under idempo's prefix do not match").shows("orphaned=0");
+    check
+        .shows("WARNING - keys under idempo's prefix that do not match schema idempo: 3")
+        .shows("orphaned=0");
 }

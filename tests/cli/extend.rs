@@ -166,14 +166,14 @@ fn a_lock_that_got_its_expiry_from_an_operator_has_no_age() {
     };
     of(&["check", "--overdue", "10s"]).exits(1).shows("1 overdue lock");
     server.idemctl(&["extend", "k", "--schema", "express", "--for", "28s", "--yes"]).exits(0);
-    let why = "whether 1 lock is overdue: it has more time left than its TTL, or got";
+    let why = "1 lock of unknown age: set lock_ttl in the context";
     of(&["check", "--overdue", "10s"]).exits(3).shows(why);
     assert_eq!(of(&["inspect", "k", "-o", "json"]).json()["created_at"], serde_json::Value::Null);
     for words in [["list", "--newer-than", "10s"], ["stats", "--older-than", "1s"]] {
-        of(&words).says("Skipped 1 express record of unknown age");
+        of(&words).says("Skipped 1 record (express 1) of unknown age");
     }
     let purge = ["purge", "--state", "in-progress", "--newer-than", "10s", "--dry-run"];
-    of(&purge).says("Skipped 1 express record of unknown age");
+    of(&purge).says("Skipped 1 record (express 1) of unknown age");
     // All commands agree that it may stay so long.
     server.idemctl(&["extend", "k", "--schema", "express", "--for", "1h", "--yes"]).exits(0);
     of(&["check"]).exits(0).shows("OK");

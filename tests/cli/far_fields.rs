@@ -86,8 +86,7 @@ fn what_is_too_far_is_unknown_and_counted() {
         ("node-idempotency:POST:/pay:near", far_status(64, 201), DAY),
     ]);
     let options = ["--schema", "node-idempotency", "--status", "5xx"];
-    let unknown =
-        "Skipped 1 node-idempotency record of unknown status, e.g. node-idempotency/POST:/pay:far.";
+    let unknown = "Skipped 1 record (node-idempotency 1) of unknown status, e.g. node-idempotency/POST:/pay:far.";
     let (keys, said) = listed(&server, &options);
     assert!(keys.is_empty() && said.contains(unknown), "{said}");
     assert!(!said.contains("no such records"), "{said}");
@@ -132,7 +131,7 @@ fn a_value_without_expiry_that_is_too_long_to_tell_is_named_and_never_swept() {
     let server = Server::holding(&[("order-1", express(2 << 20, false), FOREVER)]);
     let options = ["--schema", "express-idempotency", "--match", "order-*"];
     let words = [&["sweep", "--orphaned", "--yes", "--grace", "0s"], &options[..]].concat();
-    server.idemctl(&words).exits(3).says("1 express-idempotency record of unknown format");
+    server.idemctl(&words).exits(3).says("1 record (express-idempotency 1) of unknown format");
     assert!(server.get("order-1").is_some());
     let check = server.idemctl(&[&["check"], &options[..]].concat()).exits(1);
     assert!(check.text().contains("WARNING"), "{}", check.text());
@@ -271,7 +270,7 @@ fn a_long_value_whose_beginning_does_not_tell_its_format_is_not_called_unreadabl
     let server = Server::holding(&[("idempotency:op:k", value, 3_000_000)]);
     let schema = ["--schema", "idempotency-kit"];
     let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
-    let unknown = "1 idempotency-kit record of unknown format";
+    let unknown = "1 record (idempotency-kit 1) of unknown format";
     for words in [&["list"][..], &["list", "-o", "json"], &["stats"]] {
         let run = run(words).exits(3);
         run.says(unknown);
@@ -350,7 +349,7 @@ fn a_hash_with_a_long_field_is_not_taken_for_another_programs() {
         assert_eq!(list.code, if listed == 0 { 3 } else { 0 }, "{}", list.all());
         assert_eq!(list.json()["records"].as_array().unwrap().len(), listed);
         let purge = run(&["purge", "--status", "201", "--yes"]).exits(3);
-        purge.says("1 kept record of unknown ");
+        purge.says("1 record (kept 1) of unknown ");
         run(&["inspect", "big", "--full"]).exits(0).shows("completed");
     }
 }

@@ -151,7 +151,7 @@ fn values_of_all_kinds_are_survived() {
     let listed = server.idemctl(&["-v", "list", "-o", "jsonl"]).exits(0);
     // JSON of another shape, and what does not begin as JSON, is somebody else's.
     assert_eq!(listed.json_lines().len(), values.len() - 5);
-    listed.says("5 keys under idempotency: do not match schema go-middleware");
+    listed.says("values that do not match schema go-middleware: 5");
 }
 
 /// Whose value it is, the operator says.

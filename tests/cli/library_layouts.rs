@@ -209,7 +209,7 @@ fn the_lock_ttl_of_an_option_is_called_so() {
     let server = Server::start();
     server.put("idem:k", r#"{"status":"IN_PROGRESS"}"#);
     let inspect = ["inspect", "k", "--schema", "express", "--lock-ttl", "90s"];
-    server.idemctl(&inspect).shows("never expires (configured 1m 30s)");
+    server.idemctl(&inspect).shows("never expires, configured 1m 30s");
     let begin = ["begin", "o:l:k", "--schema", "laravel-square1", "--lock-ttl", "30s", "--dry-run"];
     server.idemctl(&begin).exits(0).says("rejected until it ends.");
 }

@@ -255,7 +255,7 @@ fn a_walk_takes_steps_as_small_and_as_slow_as_asked() {
 fn what_is_not_here_may_be_in_another_database() {
     let server = Server::holding(&[("idempotency:here", PENDING, FOREVER)]);
     for words in [&["list"][..], &["stats"], &["inspect", "here"]] {
-        server.idemctl(&[&["-n", "3"], words].concat()).says("1 Redis key is in database 0: -n 0");
+        server.idemctl(&[&["-n", "3"], words].concat()).says("Redis keys in database 0 (-n 0): 1");
         assert!(!server.idemctl(words).stderr.contains("in database"), "{words:?}");
     }
 }
@@ -326,7 +326,8 @@ fn a_default_ttl_is_noted_if_it_is_in_question() {
         r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":null}"#,
         80_000_000,
     );
-    let note = "note: 1 lock has 1h 59m left, more than the default lock TTL of express (30s).";
+    let note =
+        "note: 1 lock with up to 1h 59m left, more than the default lock TTL of express (30s).";
     server.idemctl(&["list"]).exits(0).says(note);
     server.idemctl(&["stats"]).exits(0).says(note);
     for words in [

@@ -230,7 +230,7 @@ fn a_list_by_status_names_a_result_with_another_field() {
         ("pay:b", r#"{"v":1,"status":500,"fp":"f","body":1}"#, 60_000),
     ]);
     server.describe("shared", &[("schema.toml", SHARED)]);
-    let named = "Skipped 1 shared record, e.g. shared/a, because its whole value matches no format";
+    let named = "Skipped 1 record (shared 1), e.g. shared/a: the whole value matches no format";
     for command in ["list", "stats"] {
         let run = |words: &[&str]| {
             let run = server.idemctl(&[&[command, "--schema", "shared"], words].concat());

@@ -185,14 +185,14 @@ fn an_expiry_that_is_no_time_is_unknown() {
         assert_eq!(record["next_request"]["answer"], "unknown", "{record}");
         let page = server.idemctl(&["inspect", key, "--schema", "own"]).exits(0);
         page.shows("the value is unclear (`/until` is not a time)")
-            .shows("the Redis key never expires");
+            .shows("never expires (the Redis key)");
     }
     assert!(is_about(&inspected(&server, "fraction")["ends_in_ms"], 1_800_000));
     for select in [&["--no-expiry"][..], &["--ttl-below", "1h", "--state", "completed"]] {
         let list = [&["list", "--schema", "own"], select].concat();
         let ran = server.idemctl(&list);
         if select.len() == 1 {
-            ran.says("Skipped 3 own records of unknown expiry");
+            ran.says("Skipped 3 records (own 3) of unknown expiry");
         }
     }
     server.idemctl(&["check", "--schema", "own"]).shows("orphaned=0;");

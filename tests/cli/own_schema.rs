@@ -218,17 +218,17 @@ fn what_cannot_be_told_is_left_alone() {
     server
         .idemctl(&["purge", "--all", "--yes"])
         .exits(3)
-        .says("2 orders records of unknown format");
+        .says("2 records (orders 2) of unknown format");
     let sweep = ["sweep", "--orphaned", "--yes", "--grace", "0"];
     // Such a lock ends by its TTL.
     server.idemctl(&sweep).exits(0);
     let narrowed = ["--include", "unreadable", "--schema", "orders", "--match", "a"];
     let left = server.idemctl(&[&sweep[..], &narrowed].concat()).exits(3);
-    left.says("1 orders record of unknown format");
+    left.says("1 record (orders 1) of unknown format");
     assert_eq!(server.size(), 2);
     let listed = server.idemctl(&["list", "-o", "jsonl"]);
     assert_eq!(listed.json_lines(), [serde_json::Value::Null; 0], "no state is known");
-    listed.says("2 orders records of unknown format");
+    listed.says("2 records (orders 2) of unknown format");
     for (key, state) in [("a", "in-progress"), ("b", "completed")] {
         let read = server.idemctl(&["inspect", key, "-o", "json"]).exits(0).json();
         assert_eq!(read["records"][0]["state"], state, "one key is read as far as it takes");
@@ -242,7 +242,7 @@ fn what_never_expires_and_cannot_be_told_is_named_and_not_swept() {
     let server = with_schema();
     server.put("orders:{c}:idem", late("held", 17 << 20));
     let sweep = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0"]).exits(3);
-    sweep.says("1 orders record of unknown format");
+    sweep.says("1 record (orders 1) of unknown format");
     assert_eq!(server.size(), 1);
 }
 

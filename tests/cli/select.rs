@@ -211,8 +211,8 @@ fn a_filter_by_a_field_that_no_schema_describes_is_refused() {
             let schema = ["--schema", "go-middleware-v1", option, value];
             let run = server.idemctl(&[command, &schema[..]].concat());
             let because = format!(
-                "{option} can select no record, because the schema go-middleware-v1 has no field \
-                `{field}`"
+                "{option} can select no record, because no schema has a field `{field}` \
+                (go-middleware-v1)"
             );
             run.exits(2).says(&because);
         }
@@ -220,7 +220,7 @@ fn a_filter_by_a_field_that_no_schema_describes_is_refused() {
     for (command, exit) in [(&["check"][..], 3), (&["sweep", "--orphaned"], 2)] {
         let run =
             server.idemctl(&[command, &["--schema", "go-middleware-v1", "--owner", "w"]].concat());
-        assert!(run.exits(exit).all().contains("has no field `owner`"));
+        assert!(run.exits(exit).all().contains("no schema has a field `owner`"));
     }
     // One of the named schemas has the field.
     let run = server.idemctl(&[

@@ -62,49 +62,6 @@ fn a_cluster_is_judged_node_by_node() {
     assert!(moving.iter().any(|check| check["severity"] == "warning"), "{moving:#?}");
 }
 
-/// Rule: each server of a cluster has settings of its own, and a replica keeps them when it takes
-/// over.
-#[test]
-fn advice_to_change_a_setting_names_each_server() {
-    let cluster = Cluster::start_with_replicas(3);
-    let remedy = || {
-        let words = ["doctor", "-o", "json", "--schema", "express", "--only", "eviction-policy"];
-        let found = of(&cluster.idemctl(&words), "eviction-policy")[0].clone();
-        found["remedy"].as_str().unwrap().to_owned()
-    };
-    let line = |index: usize| {
-        let port = cluster.port(index);
-        format!("`redis-cli -h 127.0.0.1 -p {port} CONFIG SET maxmemory-policy noeviction`")
-    };
-    let evict = |index: usize| {
-        let mut connection = cluster.connect(index);
-        for (parameter, value) in [("maxmemory", "100mb"), ("maxmemory-policy", "allkeys-lru")] {
-            redis::cmd("CONFIG")
-                .arg("SET")
-                .arg(parameter)
-                .arg(value)
-                .exec(&mut connection)
-                .unwrap();
-        }
-    };
-    evict(1);
-    let one = remedy();
-    assert!(one.contains(&line(1)), "{one}");
-    let servers = |remedy: &str| {
-        let (_, servers) = remedy.rsplit_once("each of these servers: ").unwrap();
-        servers.trim_end_matches('.').split(", ").map(str::to_owned).collect::<Vec<_>>()
-    };
-    let name = |index: usize| format!("127.0.0.1:{}", cluster.port(index));
-    // Its replica is one of the servers that have no slots.
-    assert_eq!(servers(&one)[0], name(1), "{one}");
-    assert!((3..6).any(|index| servers(&one)[1..] == [name(index)]), "{one}");
-    evict(2);
-    let two = remedy();
-    let named = servers(&two);
-    assert!(named.len() == 4 && (1..3).all(|index| named.contains(&name(index))), "{two}");
-    assert!(two.contains(&line(1)) || two.contains(&line(2)), "{two}");
-}
-
 #[test]
 fn a_cluster_without_one_of_its_nodes_is_no_sound_one() {
     let mut cluster = Cluster::start(3);

@@ -13,10 +13,6 @@ const LIMIT: u64 = 60_000;
 
 /// Starts a command on a terminal.
 pub fn on_terminal(mut command: Command, words: &[&str]) -> PtySession {
-    let has_pager = command.get_envs().any(|(name, _)| name == "PAGER");
-    if !has_pager {
-        command.env("PAGER", "cat");
-    }
     command.args(words).env("TERM", "xterm");
     spawn_command(command, Some(LIMIT)).unwrap()
 }

@@ -1,18 +1,15 @@
 //! `idemctl context set` and `idemctl context remove`.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use crate::args::{ConnectionArgs, SchemaFolderArgs, StatedTtl, parse_ttl};
+use crate::args::{ConnectionArgs, ContextArgs, SchemaFolderArgs};
 use crate::domain::detect::SchemaSet as _;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::session::Session;
-use crate::settings::{self, ContextFields, ServerChange};
+use crate::settings::{self, ServerChange};
 
 /// Add or change a context
 ///
@@ -26,46 +23,8 @@ pub(super) struct SetArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// Ask for the context's name before every change
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true"
-    )]
-    protected: Option<bool>,
-
-    /// Refuse every change (`--read-only=false`: no longer)
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true"
-    )]
-    read_only: Option<bool>,
-
-    /// Schemas that its commands use, replacing the list; see `idemctl schema list`
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    schema: Vec<String>,
-
-    /// Lock TTL of this deployment, e.g. express=90s (`none`: locks have no TTL); may be repeated
-    #[arg(long, value_name = "SCHEMA=DURATION")]
-    lock_ttl: Vec<StatedTtl>,
-
-    /// Result TTL of this deployment, e.g. express=24h; may be repeated
-    #[arg(long, value_name = "SCHEMA=DURATION")]
-    result_ttl: Vec<StatedTtl>,
-
-    /// How long clients or queues may send a request again, e.g. 3d; `doctor` compares results with
-    /// it
-    #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
-    retry_window: Option<Duration>,
-
-    /// Folder with your own schemas
-    #[arg(long, value_name = "DIR")]
-    schema_dir: Option<PathBuf>,
+    #[command(flatten)]
+    fields: ContextArgs,
 
     /// Do not ask before the context gets another server
     #[arg(short = 'y', long)]
@@ -106,23 +65,7 @@ pub(super) async fn set(
         )
         .into());
     }
-    let mut ttls = Vec::new();
-    for (field, stated) in [("lock_ttl", args.lock_ttl), ("result_ttl", args.result_ttl)] {
-        for StatedTtl { schema, ttl } in stated {
-            let Some(schema) = schema else {
-                return Err(CommandError::usage("write SCHEMA=DURATION, e.g. NAME=90s").into());
-            };
-            ttls.push((schema, field, ttl));
-        }
-    }
-    let fields = ContextFields {
-        protected: args.protected,
-        read_only: args.read_only,
-        schemas: args.schema,
-        schema_dir: args.schema_dir,
-        retry_window: args.retry_window,
-        ttls,
-    };
+    let fields = args.fields;
     // Checked before the file is written, because a wrong name would stop every command later.
     check_schemas(session, &name, &fields)?;
     let file = session.settings.file();
@@ -141,10 +84,7 @@ pub(super) async fn set(
     }
     let file = session.settings.file();
     let written = settings::set_context(file, &name, connection, &fields, change.as_ref())?;
-    let path = match file.path() {
-        Some(path) => path.display().to_string(),
-        None => String::new(),
-    };
+    let path = file.shown_path();
     if written.lines.is_empty() {
         session.ui.status(&format!(
             "Nothing to write, because context {name} in {path} has these settings already."
@@ -228,11 +168,7 @@ fn not_confirmed() -> CommandError {
 
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
-fn check_schemas(
-    session: &Session,
-    name: &str,
-    fields: &ContextFields,
-) -> Result<(), CommandError> {
+fn check_schemas(session: &Session, name: &str, fields: &ContextArgs) -> Result<(), CommandError> {
     let mut schema_dir = fields.schema_dir.clone();
     if schema_dir.is_none()
         && let Some(config) = session.settings.file().contexts().get(name)
@@ -241,9 +177,9 @@ fn check_schemas(
     }
     let schemas = session.all_schemas(&SchemaFolderArgs { schema_dir })?;
     let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
-    let mut named: Vec<&String> = fields.schemas.iter().collect();
-    for (schema, ..) in &fields.ttls {
-        named.push(schema);
+    let mut named: Vec<&String> = fields.schema.iter().collect();
+    for (_, ttl) in fields.ttls() {
+        named.extend(&ttl.schema);
     }
     for schema in named {
         if !known.contains(&schema.as_str()) {
@@ -270,10 +206,7 @@ pub(super) async fn remove(session: &mut Session, args: &RemoveArgs) -> Result<E
         .into());
     }
     // The question shows which protection the server would lose.
-    let server = match config.server() {
-        Some(server) => server,
-        None => "no server of its own".to_owned(),
-    };
+    let server = config.server().unwrap_or_else(|| "no server of its own".to_owned());
     let protection = if config.read_only {
         ", read-only"
     } else if config.protected {
@@ -281,10 +214,7 @@ pub(super) async fn remove(session: &mut Session, args: &RemoveArgs) -> Result<E
     } else {
         ""
     };
-    let path = match file.path() {
-        Some(path) => path.display().to_string(),
-        None => String::new(),
-    };
+    let path = file.shown_path();
     let question = format!("Remove context {name} ({server}{protection}) from {path}?");
     if !args.yes && !session.ui.confirm(&question).await? {
         return Err(CommandError::usage("not confirmed; nothing was removed").into());

@@ -20,29 +20,13 @@ use crate::files::{self, Opened};
 /// stores up to 512 MiB each.
 const MAX_LINE: u64 = 1 << 30;
 
-/// Whether a snapshot is complete, according to its file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Completeness {
-    Complete,
-    /// The scan was cut off, or some records could not be read.
-    Incomplete,
-    /// The file does not show it, because `-o jsonl` wrote the file.
-    Unknown,
-    /// The file does not show it, because the file is empty.
-    Empty,
-}
-
-/// What a snapshot contains: whether it is complete, and its scope, if the file has one.
+/// What a snapshot contains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Snapshot {
-    pub(super) completeness: Completeness,
+    /// Whether it is complete, according to its file: false also for an empty file, and `None` if
+    /// `-o jsonl` wrote it, which does not show it.
+    pub(super) is_complete: Option<bool>,
     pub(super) scope: Option<ListScope>,
-}
-
-impl Snapshot {
-    fn without_scope(completeness: Completeness) -> Self {
-        Self { completeness, scope: None }
-    }
 }
 
 /// Passes each record of a snapshot to `take`. The snapshot is a file, a pipe, or stdin if the name
@@ -57,7 +41,7 @@ pub(super) fn records(
     let mut from = open(path)?;
     let mut line = Vec::new();
     if read_line(path, &mut from, &mut line)? == 0 {
-        return Ok(Snapshot::without_scope(Completeness::Empty));
+        return Ok(Snapshot { is_complete: Some(false), scope: None });
     }
     // The first line of a document is not a whole record.
     if serde_json::from_slice::<ListedRecord>(&line).is_err() && opens_document(&line) {
@@ -67,7 +51,7 @@ pub(super) fn records(
     loop {
         take(serde_json::from_slice(&line).map_err(|error| no_list(path, number, &error))?)?;
         if read_line(path, &mut from, &mut line)? == 0 {
-            return Ok(Snapshot::without_scope(Completeness::Unknown));
+            return Ok(Snapshot { is_complete: None, scope: None });
         }
         number += 1;
     }
@@ -166,9 +150,10 @@ impl<'de> Visitor<'de> for ListDocument<'_> {
             return Err(M::Error::missing_field("records"));
         }
         // The field is at the end of a document, so a truncated list does not have it.
-        let Some(complete) = complete else { return Err(M::Error::missing_field("complete")) };
-        let completeness = if complete { Completeness::Complete } else { Completeness::Incomplete };
-        Ok(Snapshot { completeness, scope })
+        if complete.is_none() {
+            return Err(M::Error::missing_field("complete"));
+        }
+        Ok(Snapshot { is_complete: complete, scope })
     }
 }
 

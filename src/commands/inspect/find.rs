@@ -8,9 +8,11 @@ use super::Args;
 use crate::args::Output;
 use crate::domain::record::{FieldSet, GivenKey, Record, RecordName};
 use crate::domain::schema::Catalog;
+use crate::domain::select::{Selection, glob};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::{escape, listing::Listing, words};
+use crate::render::listing::Listing;
+use crate::render::{columns, escape, words};
 use crate::scan::{self, Lengths, Scan, ScanEnd, ScanQuery, ScanReport};
 use crate::session::Session;
 use crate::store::{ReadLimit, RecordReader};
@@ -72,11 +74,13 @@ pub(super) async fn find(
         Scan::start(reader.clone(), query, &interrupt, session.ui.progress("keys scanned")).await?;
     // The search is for a key, so it also finds values that no schema recognises.
     scan = scan.with_unrecognised();
+    let key_glob = Some([&b"*"[..], &glob::escape(text), b"*"].concat());
+    let selection = Selection { key_glob, ..Selection::default() };
     let mut found: Vec<Record> = Vec::new();
     while found.len() <= MOST
-        && let Some(page) = scan.next_records(|key| memchr::memmem::find(key, text).is_some()).await
+        && let Some(page) = scan.next_page(&selection).await
     {
-        found.extend(page);
+        found.extend(page.into_records());
     }
     let report = scan.finish();
     report.show_coverage(session, catalog);
@@ -105,7 +109,8 @@ pub(super) async fn find(
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }
-    let mut listing = Listing::new(session.ui.view(), &[]);
+    let columns = columns::of_table(false, false);
+    let mut listing = Listing::new(session.ui.view(), columns, false);
     listing.fit(&found, false);
     session.ui.page(listing.heading() + &listing.rows(&found))?;
     session.ui.flush()?;

@@ -39,7 +39,6 @@ pub(super) async fn hint(
     {
         by = format!(" (context {})", escape::text(name.as_bytes()));
     }
-    let was = if chosen.len() == 1 { "was" } else { "were" };
     for other in &others {
         for record in &other.records {
             let schema = &record.schema.name;
@@ -50,7 +49,7 @@ pub(super) async fn hint(
             let line =
                 format!("idemctl inspect {} --schema {schema}", word(&escape::text(&other.given)));
             session.ui.hint(&format!(
-                "only {} {was} checked{by}; {schema} has a record: `{line}`",
+                "checked only {}{by}; {schema} has a record: `{line}`",
                 words::list(&chosen, "and")
             ));
         }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use clap::Args as ClapArgs;
 use serde_json::{Map, Value};
 
 use crate::args::{Format, ShowArgs};
@@ -25,33 +26,48 @@ const MAX_HELD_FOR_PIPE: usize = 1_000;
 /// How many rows of a table are formatted before they are written.
 const WRITTEN_AT_ONCE: usize = 200;
 
-/// Which rows are kept.
-pub(super) enum RowLimit {
-    First(usize),
-    Sorted(Order, usize),
-}
+/// Rows that `--sort` keeps unless `--limit` says otherwise. They are kept in memory until the scan
+/// ends.
+const SORTED_ROWS: usize = 1_000;
 
-/// How rows are shown.
-pub(super) struct RowStyle<'a> {
-    pub(super) show: &'a ShowArgs,
-    pub(super) reveal: bool,
+/// Which rows are shown, and what of them.
+#[derive(Debug, ClapArgs)]
+pub(super) struct RowArgs {
+    #[command(flatten)]
+    pub(super) show: ShowArgs,
+
+    /// Stop after this many records
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u64).range(1..),
+        conflicts_with = "until"
+    )]
+    pub(super) limit: Option<u64>,
+
+    /// List the records of all databases, with the database number
+    #[arg(long)]
     pub(super) all_dbs: bool,
-    /// True if the operator selected records by their status.
-    pub(super) by_status: bool,
-    /// True if NUL ends each name.
+
+    /// With -o name: write unescaped names, each followed by NUL
+    #[arg(short = '0', long)]
     pub(super) null: bool,
+
+    /// Read whole values, response bodies included
+    #[arg(long)]
+    pub(super) full: bool,
+
+    /// Show Authorization, Cookie, Set-Cookie and similar headers
+    #[arg(long)]
+    pub(super) reveal: bool,
 }
 
-pub(super) struct ListRows {
-    output: Format,
-    raw_csv: bool,
-    columns: Vec<Column>,
-    reveal: bool,
-    null: bool,
+pub(super) struct ListRows<'a> {
+    args: &'a RowArgs,
+    columns: Vec<&'static Column>,
     listing: Listing,
     document: Streamed,
     top: Option<Top>,
-    is_sorted: bool,
     /// Rows that are held until the scan ends, so that columns without a value are left out and, on
     /// a terminal, problems come first; `None` if rows are shown page by page.
     held: Option<Vec<Record>>,
@@ -65,53 +81,44 @@ pub(super) struct ListRows {
     page: String,
 }
 
-impl ListRows {
-    /// Without rows yet. Rows show their database if several are listed.
-    pub(super) fn new(session: &Session, how: RowStyle<'_>, kept: RowLimit) -> Self {
-        let RowStyle { show, reveal, all_dbs, by_status, null } = how;
-        let mut second = Vec::new();
-        if all_dbs {
-            second.push(Column::Db);
-        }
-        // A table shows the field that selected the records. Programs always get the same columns.
-        if by_status && show.output == Format::Text {
-            second.push(Column::Status);
-        }
+impl<'a> ListRows<'a> {
+    /// Without rows yet. Rows show their database if several are listed. `by_status` is true if the
+    /// operator selected records by their status.
+    pub(super) fn new(session: &Session, args: &'a RowArgs, by_status: bool) -> Self {
+        let RowArgs { show, all_dbs, .. } = args;
+        let limit = args.limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut top = None;
-        let limit = match kept {
-            RowLimit::First(limit) => limit,
-            RowLimit::Sorted(order, limit) => {
-                top = Some(Top::new(order, show.reverse, limit));
+        let limit = match show.sort {
+            Some(sort) => {
+                let limit = limit.unwrap_or(SORTED_ROWS);
+                top = Some(Top::new(Order::from(sort), show.reverse, limit));
                 limit
             }
+            None => limit.unwrap_or(usize::MAX),
         };
         let view = session.ui.view();
         let output = show.output;
+        let is_for_people = matches!(output, Format::Text | Format::Wide);
         let mut columns = show.columns.clone();
         if columns.is_empty() {
-            columns = [&second[..], &columns::ALL].concat();
+            // A table shows the field that selected the records. Programs always get the same
+            // columns, with the key at the end.
+            columns = match output {
+                Format::Text => columns::of_table(*all_dbs, by_status),
+                _ => columns::all(*all_dbs),
+            };
+            if !is_for_people {
+                columns.rotate_left(1);
+            }
         }
-        if show.columns.is_empty() && output == Format::Wide {
-            // For people the key comes first.
-            columns.rotate_right(1);
-        }
-        let listing = match output {
-            Format::Text if show.columns.is_empty() => Listing::new(view, &second),
-            Format::Wide if show.columns.is_empty() => Listing::wide(view, &columns),
-            _ => Listing::of(view, &columns),
-        };
-        let is_for_people = matches!(output, Format::Text | Format::Wide);
+        let listing = Listing::new(view, columns.clone(), !show.columns.is_empty());
         let held = if is_for_people && top.is_none() { Some(Vec::new()) } else { None };
         let is_terminal = session.ui.out_is_terminal();
         Self {
             held,
             max_held: if is_terminal { MAX_HELD } else { MAX_HELD_FOR_PIPE },
-            is_sorted: top.is_some(),
-            output,
-            raw_csv: show.raw_csv,
+            args,
             columns,
-            reveal,
-            null,
             listing,
             document: Streamed::new("records"),
             top,
@@ -129,7 +136,7 @@ impl ListRows {
 
     /// True when no more rows are wanted.
     pub(super) fn are_full(&self) -> bool {
-        !self.is_sorted && self.taken() >= self.limit
+        self.args.show.sort.is_none() && self.taken() >= self.limit
     }
 
     /// Rows that are shown, or will be.
@@ -156,7 +163,7 @@ impl ListRows {
 
     /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
     pub(super) fn without_room(&self) -> Vec<String> {
-        self.listing.without_room()
+        if self.args.show.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
     }
 
     /// True when sorting left out rows beyond the default limit.
@@ -178,7 +185,7 @@ impl ListRows {
         }
         records.truncate(self.limit - self.taken());
         // Only JSON shows advice. A table would compute it in vain for each record.
-        if matches!(self.output, Format::Json | Format::Jsonl) {
+        if matches!(self.args.show.output, Format::Json | Format::Jsonl) {
             session.fill_in_advice(&mut records);
         }
         let Some(held) = &mut self.held else { return self.show(session, &records) };
@@ -226,7 +233,7 @@ impl ListRows {
             session.fill_in_advice(&mut records);
             self.show(session, &records)?;
         }
-        if self.output == Format::Json {
+        if self.args.show.output == Format::Json {
             covered.insert("complete".to_owned(), whole.into());
             session.ui.data(self.document.end(&covered))?;
         }
@@ -237,7 +244,7 @@ impl ListRows {
         if records.is_empty() {
             return Ok(());
         }
-        match self.output {
+        match self.args.show.output {
             Format::Text | Format::Wide => {
                 if self.shown == 0 {
                     self.listing.fit(records, !self.knows_all);
@@ -247,8 +254,12 @@ impl ListRows {
                     session.ui.page(self.listing.rows(some))?;
                 }
             }
-            Format::Csv => self.separated(session, records, Separated::csv(self.raw_csv))?,
-            Format::Tsv => self.separated(session, records, Separated::tsv(self.raw_csv))?,
+            Format::Csv => {
+                self.separated(session, records, Separated::csv(self.args.show.raw_csv))?
+            }
+            Format::Tsv => {
+                self.separated(session, records, Separated::tsv(self.args.show.raw_csv))?
+            }
             Format::Name => {
                 for record in records {
                     self.name(session, record)?;
@@ -256,13 +267,21 @@ impl ListRows {
             }
             Format::Json => {
                 session.ui.data(self.document.before_value())?;
-                self.page =
-                    record_json::lines(records, ",\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(
+                    records,
+                    ",\n",
+                    self.args.reveal,
+                    std::mem::take(&mut self.page),
+                );
                 session.ui.data(&self.page)?;
             }
             Format::Jsonl => {
-                self.page =
-                    record_json::lines(records, "\n", self.reveal, std::mem::take(&mut self.page));
+                self.page = record_json::lines(
+                    records,
+                    "\n",
+                    self.args.reveal,
+                    std::mem::take(&mut self.page),
+                );
                 session.ui.data(&self.page)?;
                 session.ui.data("\n")?;
             }
@@ -277,9 +296,9 @@ impl ListRows {
     /// Raw bytes are for programs, and never for a terminal.
     fn name(&self, session: &mut Session, record: &Record) -> io::Result<()> {
         let name = RecordName::of(record);
-        let is_raw = self.null && !session.ui.out_is_terminal();
+        let is_raw = self.args.null && !session.ui.out_is_terminal();
         let mut name = if is_raw { name.raw() } else { name.quoted().into_bytes() };
-        name.push(if self.null { 0 } else { b'\n' });
+        name.push(if self.args.null { 0 } else { b'\n' });
         session.ui.data(name)
     }
 
@@ -291,7 +310,7 @@ impl ListRows {
         separated: Separated,
     ) -> io::Result<()> {
         if self.shown == 0 {
-            let names = self.columns.iter().map(|column| column.as_str().to_owned());
+            let names = self.columns.iter().map(|column| column.name.to_owned());
             session.ui.data(separated.row(names))?;
         }
         for record in records {

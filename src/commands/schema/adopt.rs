@@ -8,6 +8,7 @@ use crate::domain::detect::SchemaSet as _;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::FieldSet;
 use crate::domain::schema::Schema;
+use crate::domain::select::Selection;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
@@ -160,8 +161,8 @@ async fn count(session: &mut Session, schema: &Schema) -> Result<u64> {
     let mut scan =
         Scan::start(reader, query, &interrupt, session.ui.progress("keys scanned")).await?;
     let mut count = 0;
-    while let Some(page) = scan.next_records(|_| true).await {
-        count += page.len() as u64;
+    while let Some(page) = scan.next_page(&Selection::default()).await {
+        count += page.selected.len() as u64;
     }
     let report = scan.finish();
     let so_far = format!(

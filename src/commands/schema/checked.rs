@@ -12,6 +12,7 @@ use crate::domain::record::Record;
 use crate::domain::record::implausible::{Era, ImplausibleTime, implausible_times};
 use crate::domain::record::{FieldSet, ValueField};
 use crate::domain::schema::{Catalog, State, Timestamp};
+use crate::domain::select::Selection;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
@@ -175,8 +176,8 @@ async fn count(
     let mut times = Times::default();
     let mut counts = StateCounts::default();
     let now_ms = session.now_ms();
-    while let Some(page) = scan.next_records(|_| true).await {
-        for record in page {
+    while let Some(page) = scan.next_page(&Selection::default()).await {
+        for record in page.into_records() {
             times.add(&record, now_ms);
             counts.add(record.state);
         }

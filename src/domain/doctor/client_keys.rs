@@ -27,14 +27,6 @@ const LONGEST_NUMBER: usize = 16;
 /// Shorter keys repeat even if they are random.
 const SHORTEST: usize = 8;
 
-/// Why two clients can choose the same key by accident.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum WeakKey {
-    Placeholder,
-    Number,
-    Short,
-}
-
 /// The keys of one schema in a sample.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientKeys {
@@ -59,11 +51,13 @@ impl ClientKeys {
         if !is_new {
             return;
         }
-        match weakness(unquoted(key).unwrap_or(key)) {
-            Some(WeakKey::Placeholder) => self.placeholders += 1,
-            Some(WeakKey::Number) => self.numbers += 1,
-            Some(WeakKey::Short) => self.short += 1,
-            None => {}
+        let key = unquoted(key).unwrap_or(key);
+        if is_placeholder(key) {
+            self.placeholders += 1;
+        } else if key.len() <= LONGEST_NUMBER && key.iter().all(u8::is_ascii_digit) {
+            self.numbers += 1;
+        } else if key.len() < SHORTEST {
+            self.short += 1;
         }
     }
 
@@ -83,18 +77,12 @@ impl ClientKeys {
     }
 }
 
-fn weakness(key: &[u8]) -> Option<WeakKey> {
+fn is_placeholder(key: &[u8]) -> bool {
     let lower = key.to_ascii_lowercase();
     let is_known = PLACEHOLDERS.iter().any(|word| word.as_bytes() == lower);
     // Such as `{{uuid}}` and `${key}`.
     let is_unfilled = (key.starts_with(b"{{") || key.starts_with(b"${")) && key.ends_with(b"}");
-    if is_known || is_unfilled {
-        return Some(WeakKey::Placeholder);
-    }
-    if key.len() <= LONGEST_NUMBER && key.iter().all(u8::is_ascii_digit) {
-        return Some(WeakKey::Number);
-    }
-    if key.len() < SHORTEST { Some(WeakKey::Short) } else { None }
+    is_known || is_unfilled
 }
 
 /// The key without its quotation marks; `None` if it has none.
@@ -117,19 +105,22 @@ mod tests {
 
     #[test]
     fn weak_keys_are_constants_numbers_and_short_ones() {
+        // Placeholders, numbers and short keys.
         for (key, weak) in [
-            ("undefined", Some(WeakKey::Placeholder)),
-            ("[object Object]", Some(WeakKey::Placeholder)),
-            ("{{uuid}}", Some(WeakKey::Placeholder)),
-            ("1700000000000", Some(WeakKey::Number)),
-            ("7", Some(WeakKey::Number)),
-            ("a1b2c3", Some(WeakKey::Short)),
-            ("6d1f0c9e-4b7a-4c1e-9a55-0f3f8e2b7d10", None),
-            ("01HF7YAT31JZHSMW1CG6Q6MHB7", None),
-            ("1541815603606036480", None),
-            ("order-10008", None),
+            ("undefined", (1, 0, 0)),
+            ("[object Object]", (1, 0, 0)),
+            ("{{uuid}}", (1, 0, 0)),
+            ("1700000000000", (0, 1, 0)),
+            ("7", (0, 1, 0)),
+            ("a1b2c3", (0, 0, 1)),
+            ("6d1f0c9e-4b7a-4c1e-9a55-0f3f8e2b7d10", (0, 0, 0)),
+            ("01HF7YAT31JZHSMW1CG6Q6MHB7", (0, 0, 0)),
+            ("1541815603606036480", (0, 0, 0)),
+            ("order-10008", (0, 0, 0)),
         ] {
-            assert_eq!(weakness(key.as_bytes()), weak, "{key}");
+            let mut keys = ClientKeys::default();
+            keys.add(key.as_bytes());
+            assert_eq!((keys.placeholders, keys.numbers, keys.short), weak, "{key}");
         }
     }
 

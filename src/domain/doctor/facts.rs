@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::counterexample::FaultOutcome;
-use super::info::{InfoFields, part_of};
+use super::info::InfoFields;
 use super::lock_count::LockCount;
 use super::lock_watch::WatchedLock;
 use super::refusal::{FactResult, missing};
@@ -51,10 +51,6 @@ pub(crate) struct ObservedRun {
 pub(crate) struct NodeFacts {
     /// The server's name in messages.
     pub(crate) name: String,
-    /// The options of redis-cli that name this server, one word each and without a log-in.
-    pub(crate) cli_options: Vec<String>,
-    /// True if this run logs in.
-    pub(crate) needs_login: bool,
     pub(crate) info: FactResult<InfoFields>,
     /// The reply to CONFIG GET, by parameter.
     pub(crate) config: BTreeMap<&'static str, FactResult<String>>,
@@ -182,23 +178,6 @@ impl NodeFacts {
             Some(value) => value.as_deref().map_err(Clone::clone),
             None => Err(missing("CONFIG GET", parameter)),
         }
-    }
-
-    /// True if the server answers no CONFIG GET of this user.
-    pub(crate) fn refuses_config(&self) -> bool {
-        !self.config.is_empty() && self.config.values().all(Result::is_err)
-    }
-
-    /// `HOST:PORT` of each replica that INFO names.
-    pub(crate) fn replica_addresses(&self) -> Vec<String> {
-        let Ok(info) = &self.info else { return Vec::new() };
-        let mut addresses = Vec::new();
-        for replica in info.numbered("slave") {
-            if let (Some(host), Some(port)) = (part_of(replica, "ip"), part_of(replica, "port")) {
-                addresses.push(format!("{host}:{port}"));
-            }
-        }
-        addresses
     }
 
     /// The number of connected replicas.

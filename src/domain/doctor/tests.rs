@@ -55,8 +55,6 @@ fn node(info: &str) -> NodeFacts {
     let config = CONFIG.iter().map(|(name, value)| (*name, Ok((*value).to_owned())));
     NodeFacts {
         name: "a:6379/0".to_owned(),
-        cli_options: ["-h", "a", "-p", "6379"].map(str::to_owned).into(),
-        needs_login: false,
         info: Ok(InfoFields::parse("INFO", info)),
         config: config.collect(),
         clock: Ok(ClockReading { before_ms: 10_000, server_ms: 10_001, after_ms: 10_002 }),

@@ -19,8 +19,6 @@ pub(crate) struct Contradiction {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Contradictions {
     found: Vec<(String, TtlOf, Contradiction)>,
-    /// True if there may be more such records than were noted.
-    of_a_sample: bool,
 }
 
 impl Contradictions {
@@ -57,16 +55,6 @@ impl Contradictions {
         let found = Contradiction { default_ms: age::millis(default), most_ms: left, records: 1 };
         let place = self.found.partition_point(|(schema, ..)| *schema < record.schema.name);
         self.found.insert(place, (record.schema.name.clone(), of, found));
-    }
-
-    /// Notes that only a sample of the records was read.
-    pub(crate) fn are_of_a_sample(&mut self) {
-        self.of_a_sample = true;
-    }
-
-    /// True if there may be more such records than were noted.
-    pub(crate) fn is_of_a_sample(&self) -> bool {
-        self.of_a_sample
     }
 
     /// The contradictions, by schema and TTL.

@@ -1,5 +1,6 @@
 //! The possible differences of a record between two snapshots.
 
+use serde::Serialize;
 use strum::IntoStaticStr;
 
 use crate::domain::as_str::as_str;
@@ -49,7 +50,7 @@ pub(crate) fn how_it_went(ends_at: Option<u64>, at: Option<u64>) -> Option<HowRe
 }
 
 /// The number of records by difference.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct DifferenceCounts {
     pub(crate) came: u64,
     pub(crate) went: u64,

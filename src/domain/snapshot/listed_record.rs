@@ -9,11 +9,10 @@ use serde::Deserialize;
 
 use super::print::KeyPrint;
 use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Record, TimeLeft};
+use crate::domain::record::Evidence;
 use crate::domain::schema::State;
-use crate::domain::select::glob;
-use crate::domain::select::selection::Selection;
 use crate::domain::select::status_class::StatusClass;
+use crate::domain::select::{Missing, Selected, Selection, glob};
 
 /// The fields of a line of `list -o jsonl` that a comparison uses; all other fields are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -62,56 +61,7 @@ pub(crate) struct ListedFinding {
     pub(crate) code: String,
 }
 
-/// Whether a selection matches a record of a snapshot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SelectedEntry {
-    Yes,
-    No,
-    /// Only its age decides, and nothing proves its age.
-    AgeUnproven,
-}
-
 impl ListedRecord {
-    /// The line for a record that was just read.
-    pub(crate) fn of(record: &Record) -> Self {
-        // The text of a key that is not UTF-8 does not identify it, so its bytes are kept too.
-        let key_base64 = match std::str::from_utf8(&record.key) {
-            Ok(_) => None,
-            Err(_) => Some(STANDARD.encode(&record.key)),
-        };
-        let mut redis_keys = Vec::with_capacity(record.seen.keys.len());
-        let mut identity = Vec::with_capacity(record.seen.keys.len());
-        for key in &record.seen.keys {
-            redis_keys.push(lossy_text(&key.redis_key));
-            identity.push(KeyPrint::of(key));
-        }
-        let mut findings = Vec::with_capacity(record.findings.len());
-        for finding in &record.findings {
-            findings.push(ListedFinding { code: finding.code.as_str().to_owned() });
-        }
-        Self {
-            schema: record.schema.name.clone(),
-            key: lossy_text(&record.key),
-            key_base64,
-            redis_keys,
-            state: record.state.as_str().to_owned(),
-            owner: record.owner().map(lossy_text),
-            fingerprint: record.fingerprint().map(str::to_owned),
-            response: record.stored().map(|response| ListedResponse { status: response.status }),
-            findings,
-            age_ms: record.age.map(|age| age.millis),
-            age_evidence: record.age.map(|age| age.evidence.as_str().to_owned()),
-            lock_ttl_ms: record.lock().and_then(|key| key.time_left.millis()),
-            result_ttl_ms: record.result().and_then(|key| key.time_left.millis()),
-            ends_in_ms: record
-                .time_left()
-                .filter(|_| record.contains_expiry())
-                .and_then(TimeLeft::millis),
-            no_expiry: Some(record.time_left() == Some(TimeLeft::NoExpiry)),
-            identity,
-        }
-    }
-
     /// The HTTP status of the stored response.
     pub(crate) fn status(&self) -> Option<i64> {
         self.response.as_ref()?.status
@@ -174,21 +124,21 @@ impl ListedRecord {
 
     /// Whether a selection matches the record as it was in the snapshot. Fields that a list does
     /// not contain, such as bodies, are not compared.
-    pub(crate) fn selected(&self, selection: &Selection) -> SelectedEntry {
+    pub(crate) fn selected(&self, selection: &Selection) -> Selected {
         if !self.passes_but_for_age(selection) {
-            return SelectedEntry::No;
+            return Selected::No;
         }
         if selection.older_than.is_none() && selection.newer_than.is_none() {
-            return SelectedEntry::Yes;
+            return Selected::Yes(());
         }
         // As for records that were just read, an estimated age proves nothing.
         let is_estimated = self.age_evidence.as_deref() == Some(Evidence::Estimated.as_str());
-        let Some(age) = self.age_ms else { return SelectedEntry::AgeUnproven };
-        if is_estimated {
-            return SelectedEntry::AgeUnproven;
-        }
         let ages = selection.older_than.unwrap_or(0)..=selection.newer_than.unwrap_or(u64::MAX);
-        if ages.contains(&age) { SelectedEntry::Yes } else { SelectedEntry::No }
+        match self.age_ms {
+            Some(age) if !is_estimated && ages.contains(&age) => Selected::Yes(()),
+            Some(_) if !is_estimated => Selected::No,
+            _ => Selected::Unproven(Missing::Age),
+        }
     }
 
     fn passes_but_for_age(&self, selection: &Selection) -> bool {
@@ -245,11 +195,6 @@ impl ListedRecord {
         }
         hasher.finish()
     }
-}
-
-/// Bytes as text; those that are not UTF-8 become replacement characters.
-fn lossy_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// True if there is no glob pattern, or if the text exists and matches it.

@@ -9,7 +9,7 @@ mod summary;
 
 pub(crate) use difference::{DifferenceCounts, DifferenceKind, HowRecordEnded, how_it_went};
 pub(crate) use list_scope::ListScope;
-pub(crate) use listed_record::{ListedRecord, SelectedEntry};
+pub(crate) use listed_record::ListedRecord;
 pub(crate) use print::{CRC, KeyPrint};
 pub(crate) use snapshot_index::SnapshotIndex;
 pub(crate) use summary::Summary;

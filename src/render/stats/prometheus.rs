@@ -7,41 +7,26 @@ use crate::domain::diagnosis::FindingCode;
 use crate::domain::stats::{Stats, StatsGroup, StatsRow};
 use crate::render::escape;
 
-/// A gauge with one sample per row that has the value.
-struct Gauge {
-    name: &'static str,
-    help: &'static str,
-    figure: fn(&StatsRow) -> Option<String>,
-}
+/// A value of a row; `None` if the row does not have it.
+type Figure = fn(&StatsRow) -> Option<String>;
 
-const GAUGES: [Gauge; 5] = [
-    Gauge {
-        name: "idemctl_records",
-        help: "Number of idempotency records.",
-        figure: |row| Some(row.records.to_string()),
-    },
-    Gauge {
-        name: "idemctl_records_without_expiry",
-        help: "Number of records that never expire.",
-        figure: |row| Some(row.no_expiry.to_string()),
-    },
-    Gauge {
-        name: "idemctl_value_bytes",
-        help: "Total size of all values in bytes.",
-        figure: |row| Some(row.bytes.to_string()),
-    },
-    Gauge {
-        name: "idemctl_memory_bytes",
-        help: "Memory used by the records, estimated from a sample.",
-        figure: |row| row.memory_bytes().map(|bytes| bytes.to_string()),
-    },
-    Gauge {
-        name: "idemctl_oldest_age_seconds",
-        help: "Age of the oldest record with a known or estimated age.",
-        figure: |row| {
-            row.oldest.map(|age| format!("{}.{:03}", age.millis / 1_000, age.millis % 1_000))
-        },
-    },
+/// The gauges with one sample per row that has the value: name, help and value.
+const GAUGES: [(&str, &str, Figure); 5] = [
+    ("idemctl_records", "Number of idempotency records.", |row| Some(row.records.to_string())),
+    ("idemctl_records_without_expiry", "Number of records that never expire.", |row| {
+        Some(row.no_expiry.to_string())
+    }),
+    ("idemctl_value_bytes", "Total size of all values in bytes.", |row| {
+        Some(row.bytes.to_string())
+    }),
+    ("idemctl_memory_bytes", "Memory used by the records, estimated from a sample.", |row| {
+        Some(row.memory_bytes()?.to_string())
+    }),
+    (
+        "idemctl_oldest_age_seconds",
+        "Age of the oldest record with a known or estimated age.",
+        |row| Some(seconds(row.oldest?.millis)),
+    ),
 ];
 
 /// The run that produced the statistics.
@@ -66,7 +51,7 @@ impl Run<'_> {
 pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) -> String {
     let of_run = run.labels();
     let mut text = outcome(run, true);
-    for Gauge { name, help, figure } in &GAUGES {
+    for (name, help, figure) in GAUGES {
         let mut samples = String::new();
         for (schema, group, row) in stats.rows() {
             if let Some(value) = figure(row) {
@@ -112,15 +97,18 @@ pub fn down(run: &Run<'_>) -> String {
 
 fn outcome(run: &Run<'_>, is_up: bool) -> String {
     let of_run = run.labels();
-    let at = run.at_ms;
     let mut text = String::new();
     head(&mut text, "idemctl_up", "1 if the last run read everything, else 0.");
     // `idemctl_up` is printed in both cases, so that an alert notices a failed run.
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
     head(&mut text, "idemctl_last_run_timestamp_seconds", "Unix time at which the last run ended.");
-    let seconds = format!("{}.{:03}", at / 1_000, at % 1_000);
+    let seconds = seconds(run.at_ms);
     text.push_str(&format!("idemctl_last_run_timestamp_seconds{{{of_run}}} {seconds}\n"));
     text
+}
+
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1_000, millis % 1_000)
 }
 
 fn head(text: &mut String, name: &str, help: &str) {

@@ -7,7 +7,7 @@ use redis::Value;
 use super::refused::{is_fatal, not_understood, refused};
 use crate::domain::doctor::{ClockReading, FactResult, InfoFields, NodeFacts, RefusedFact};
 use crate::store::cluster::client::{Client, ClientReply};
-use crate::store::connection::{Address, Target, reply};
+use crate::store::connection::{Target, reply};
 use crate::store::error::StoreError;
 
 /// The parameters of CONFIG GET that some check reads.
@@ -70,8 +70,6 @@ pub(super) async fn read_node(
     }
     let facts = NodeFacts {
         name: node.to_string(),
-        cli_options: cli_options(node),
-        needs_login: needs_login(node),
         info: info.and_then(|info| fields("INFO", info)),
         config,
         clock: read_clock(client, node, clock).await?,
@@ -101,8 +99,6 @@ pub(super) fn unreachable(
     }
     NodeFacts {
         name: node.to_string(),
-        cli_options: cli_options(node),
-        needs_login: needs_login(node),
         info: Err(refusal("INFO")),
         config,
         clock: Err(refusal("TIME")),
@@ -112,26 +108,6 @@ pub(super) fn unreachable(
         user: Err(refusal("ACL WHOAMI")),
         service_user: if names_user { Some(Err(refusal("ACL DRYRUN"))) } else { None },
     }
-}
-
-/// The options of redis-cli that name this server, without a log-in.
-fn cli_options(node: &Target) -> Vec<String> {
-    let mut words = match &node.address {
-        Address::Tcp(host, port) => {
-            vec!["-h".to_owned(), host.clone(), "-p".to_owned(), port.to_string()]
-        }
-        Address::Unix(socket) => vec!["-s".to_owned(), socket.display().to_string()],
-        // The server is known only after its Sentinels were asked.
-        Address::Service(_) => Vec::new(),
-    };
-    if node.tls.is_some() {
-        words.push("--tls".to_owned());
-    }
-    words
-}
-
-fn needs_login(node: &Target) -> bool {
-    node.user.is_some() || node.password.is_some()
 }
 
 /// Reads the server's clock in a round trip of its own, so that the bounds are narrow.

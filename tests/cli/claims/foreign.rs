@@ -143,9 +143,9 @@ fn a_list_says_what_it_met_and_left_out() {
     let server = Server::start();
     put(&server, OTHERS, true);
     let run = server.idemctl(&["-v", "list"]).exits(0);
-    run.says("7 keys under idempotency: do not match schema go-middleware");
-    run.says("3 keys under idem: do not match schema express");
-    run.says("not read: schema go-chi (it has no fixed prefix");
+    run.says("values that do not match schema go-middleware: 7");
+    run.says("values that do not match schema express: 3");
+    run.says("not read: schema go-chi (no fixed prefix");
 }
 
 /// Rule: a schema without a fixed prefix is walked only when it is named, and claims then what its forms say.
@@ -266,7 +266,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
     server.put("idem:lock:front-door", result);
     let run =
         left(&server, &["sweep", "--orphaned", "--older-than", "1ms", "--yes", "--grace", "0"]);
-    run.says("2 values that look like locks are completed results of express");
+    run.says("values that look like locks and are completed results of express: 2");
     let json =
         left(&server, &["sweep", "--orphaned", "--yes", "--grace", "0", "-o", "json"]).json();
     assert_eq!(

@@ -36,7 +36,7 @@ fn an_empty_database_says_where_keys_are() {
         .idemctl(&["-n", "5", "detect"])
         .exits(0)
         .says("There are no Redis keys")
-        .says("20 Redis keys are in database 0: -n 0");
+        .says("Redis keys in database 0 (-n 0): 20");
     assert_eq!(
         server.idemctl(&["-n", "5", "detect", "-o", "json"]).exits(0).json()["groups"],
         json!([])

@@ -99,7 +99,7 @@ fn lines_fit_a_narrow_terminal() {
     for key in ["6e3ca9a3-5d9d-48c6-b6ed-1a88aa7864f5", "6fffce6a-f265-4a83-96d4-0f7e05a31707"] {
         server.set(&format!("idemkey:{key}"), reference("w", key, FIRST, &order), 20 * HOUR);
     }
-    let words = ["duplicates", "--no-pager", "--same", "/order/id"];
+    let words = ["duplicates", "--same", "/order/id"];
     let run = shown_on(80, &server.command(), &words).exits(1);
     let text = plain(&run);
     let (table, _) = text.split_once("1 group").unwrap();

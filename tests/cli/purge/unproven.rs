@@ -25,7 +25,7 @@ fn chosen_and_left_out_are_what_a_list_counts() {
     let listed = server.idemctl(&[&["list"], &words[..]].concat()).exits(3);
     listed.says("nothing was found, but not everything was read");
     listed.says(
-        "Skipped 2 go-middleware records, because their age is only estimated: the result TTL of \
+        "Skipped 2 records (go-middleware 2): the age is only estimated, because the result TTL of \
         this deployment",
     );
     assert_eq!(printed::command_lines(&listed).len(), 2, "{}", listed.all());
@@ -38,11 +38,10 @@ fn chosen_and_left_out_are_what_a_list_counts() {
         let run = server.idemctl(&[&["purge", last], &words[..]].concat()).exits(3);
         run.says("nothing was found, but not everything was read");
         run.says(
-            "Skipped 2 go-middleware records, because their age is only estimated: the result TTL \
+            "Skipped 2 records (go-middleware 2): the age is only estimated, because the result TTL \
             of this deployment is not configured",
         );
-        run.says("Skipped 2 event-driven records");
-        run.says("The longest time left is 23h 29m.");
+        run.says("Skipped 2 records (event-driven 2)");
         let json =
             server.idemctl(&[&["purge", last, "-o", "json"], &words[..]].concat()).exits(3).json();
         assert_eq!(json["unproven"]["result_ttl"], 4, "{json}");
@@ -75,7 +74,7 @@ fn a_schema_of_the_context_that_cannot_be_walked_is_skipped() {
     server.put("idempotency:stuck", crate::support::PENDING);
     server.configure("default_context = \"here\"\n[contexts.here]\nschema = [\"go-middleware\", \"go-chi\", \"powertools-python\"]\n");
     let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(3);
-    run.says("Swept: 1 of 1 lock done").says("Skipped schema go-chi: it has no fixed prefix");
+    run.says("Swept: 1 of 1 lock done").says("Skipped schema go-chi: no fixed prefix");
     server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(3);
     server
         .idemctl(&["purge", "--status", "500", "--yes", "--all"])

@@ -24,7 +24,7 @@ const MAKE_ROOM: &str = "Do not set noeviction now: Redis would refuse the write
 /// What to do without maxmemory.
 const SET_LIMIT: &str = "Set a limit well above the memory in use and well below that of the host: \
     first `CONFIG SET maxmemory-policy noeviction`, because Redis evicts locks with another policy, \
-    then `CONFIG SET maxmemory BYTES`, and both in redis.conf.";
+    then `CONFIG SET maxmemory BYTES`, both on each server and replica, and in redis.conf.";
 
 pub(super) fn eviction_policy(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let policy = policy(node)?;
