@@ -91,7 +91,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     look_before_adopting(&mut all);
     show(session, args.output, &all, &scope)?;
-    report(session, &reader, &sampler, &scope, is_complete).await;
+    report(session, &reader, &sampler, &scope).await;
     let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
     if can_adopt && session.settings.context_name().is_none() {
         let line = session.ui.invocation().making_a_context();
@@ -218,7 +218,6 @@ async fn report(
     reader: &RecordReader,
     sampler: &Sampler,
     scope: &DetectScope,
-    is_complete: bool,
 ) {
     let sampled = scope.sampled;
     let server = reader.name();
@@ -226,12 +225,8 @@ async fn report(
         Some(total) => {
             session.ui.status(&format!("Sampled {sampled} of {total} Redis keys of {server}."))
         }
-        // A node that could not be read may hold more keys.
-        None if !is_complete => {
-            session.ui.status(&format!("Sampled {sampled} Redis keys of {server}."))
-        }
         None if sampled == 0 => session.ui.status(&format!("There are no Redis keys at {server}.")),
-        None => session.ui.status(&format!("Read all {sampled} Redis keys of {server}.")),
+        None => session.ui.status(&format!("Sampled {sampled} Redis keys of {server}.")),
     }
     if scope.ignored > 0 {
         let keys = words::counted(scope.ignored as u64, "Redis key");

@@ -168,10 +168,6 @@ impl Args {
         self.faults.unwrap_or_else(|| usual_faults(services))
     }
 
-    fn limits(&self) -> Result<SearchLimits> {
-        Ok(SearchLimits { max_states: usize::try_from(self.max_states)?, forgets: false })
-    }
-
     /// True if the operator leaves the faults and assumptions to idemctl. It then explores with and
     /// without the assumptions, and says which violations the schema causes.
     fn explores_twice(&self) -> bool {
@@ -226,8 +222,8 @@ async fn search(
     place: ExplorationPlace<'_>,
 ) -> Result<Exit> {
     let mut explorations = Vec::new();
-    let progress = session.ui.progress_of("explored", Some(choice.programs.len() as u64));
-    for services in &choice.programs {
+    let progress = session.ui.progress_of("explored", Some(choice.len() as u64));
+    for services in choice {
         let task = task(args, services, place.is_private)?;
         let explored = if args.explores_twice() {
             task.run_with_causes(args.strict, place).await
@@ -248,15 +244,17 @@ async fn search(
         }
     }
     progress.finish_and_clear();
-    if place.interrupt.is_raised() {
-        let done = explorations.len();
-        let message = format!(
-            "interrupted in exploration {done} of {}; all keys were removed",
-            choice.programs.len()
-        );
-        return Err(CommandError::interrupted(message).into());
-    }
+    go_on(place)?;
     show(session, args, &explorations, accepted)
+}
+
+/// # Errors
+/// Interrupted.
+fn go_on(place: ExplorationPlace<'_>) -> Result<()> {
+    if place.interrupt.is_raised() {
+        return Err(CommandError::interrupted("interrupted; all keys were removed").into());
+    }
+    Ok(())
 }
 
 fn show(
@@ -312,15 +310,8 @@ async fn replay(
     place: ExplorationPlace<'_>,
 ) -> Result<Exit> {
     let mut executed = Vec::new();
-    for (token, services) in args.chosen.replay.iter().zip(&choice.programs) {
-        if place.interrupt.is_raised() {
-            let done = executed.len();
-            let all = choice.programs.len();
-            return Err(CommandError::interrupted(format!(
-                "interrupted after {done} of {all} histories; all keys were removed"
-            ))
-            .into());
-        }
+    for (token, services) in args.chosen.replay.iter().zip(choice) {
+        go_on(place)?;
         executed.push(again(token, &task(args, services, place.is_private)?, place).await?);
     }
     show(session, args, &executed, None)
@@ -363,7 +354,7 @@ fn task(args: &Args, services: &[Arc<Schema>], is_private: bool) -> Result<Explo
         has_other_payload: args.payloads == 2,
         most: args.faults(services),
         assumptions: args.assume.iter().copied().collect(),
-        limits: args.limits()?,
+        limits: SearchLimits { max_states: usize::try_from(args.max_states)?, forgets: false },
     })
 }
 
@@ -373,7 +364,7 @@ fn refuse_smaller_bounds(
     choice: &ExploredPrograms,
     accepted: &AcceptedFrontiers,
 ) -> Result<()> {
-    for services in &choice.programs {
+    for services in choice {
         let bounds = ExplorationBounds {
             workers: args.workers,
             payloads: args.payloads,

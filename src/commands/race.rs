@@ -216,34 +216,28 @@ async fn one_run(
 fn runnable(
     session: &mut Session,
     client: &Client,
-    mut schemas: Vec<Arc<Schema>>,
+    schemas: Vec<Arc<Schema>>,
 ) -> Result<Vec<Arc<Schema>>> {
     if !client.is_cluster() {
         return Ok(schemas);
     }
     // A script whose keys are in several slots cannot run on a cluster. Any key shows whether a
     // schema's templates keep them together.
-    let mut refused = Vec::new();
-    schemas.retain(|schema| match cluster_problem(schema, b"order-1") {
-        Some(why) => {
-            refused.push((schema.name.clone(), why));
-            false
+    let mut runnable = Vec::new();
+    for schema in schemas {
+        match cluster_problem(&schema, b"order-1") {
+            Some(why) => {
+                session.ui.warning(&format!("skipped schema {}: {why}", schema.name));
+            }
+            None => runnable.push(schema),
         }
-        None => true,
-    });
-    if schemas.is_empty() {
-        let why = match refused.first() {
-            Some((name, why)) => format!("{name}: {why}"),
-            None => String::new(),
-        };
-        return Err(CommandError::usage(why)
+    }
+    if runnable.is_empty() {
+        return Err(CommandError::usage("no schema can be raced on this cluster")
             .hint("pass --sandbox to race on a temporary local Redis")
             .into());
     }
-    for (name, why) in refused {
-        session.ui.warning(&format!("skipped schema {name}: {why}"));
-    }
-    Ok(schemas)
+    Ok(runnable)
 }
 
 fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {

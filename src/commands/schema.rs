@@ -118,14 +118,13 @@ fn list(
     if libraries {
         named.extend(schemas::libraries().map(str::to_owned));
     }
-    let catalog =
-        session.catalog(&SchemaArgs { schema: named, folder, ..SchemaArgs::default() })?;
+    let catalog = session.catalog(&of_names(named, &folder))?;
     let schemas: Vec<_> = catalog.all().iter().map(|schema| render::schema(schema)).collect();
     session.show(output, "schemas", &schemas, |view| render::table(catalog.all(), view))?;
-    if !catalog.drafts().is_empty() {
+    if !catalog.drafts.is_empty() {
         session.ui.status(&format!(
             "Drafts, which are read only if --schema or a context names them: {}",
-            catalog.drafts().join(", ")
+            catalog.drafts.join(", ")
         ));
     }
     Ok(Exit::Done)
@@ -138,11 +137,7 @@ fn show(
     output: Output,
     folder: SchemaFolderArgs,
 ) -> Result<Exit> {
-    let catalog = session.catalog(&SchemaArgs {
-        schema: vec![name.to_owned()],
-        folder,
-        ..SchemaArgs::default()
-    })?;
+    let catalog = session.catalog(&of_names(vec![name.to_owned()], &folder))?;
     let Some(schema) = catalog.chosen().first() else { return Ok(Exit::No) };
     match script {
         Some(script) => session.ui.data(script_text(schema, script)?)?,
@@ -161,18 +156,17 @@ fn show_expanded(session: &mut Session, name: &str, folder: &SchemaFolderArgs) -
         .map_err(|error| CommandError::usage(error.to_string()))?;
     let Some(files) = files else {
         // The catalog's error names the schemas that there are.
-        let named = SchemaArgs {
-            schema: vec![name.to_owned()],
-            folder: folder.clone(),
-            ..SchemaArgs::default()
-        };
-        session.catalog(&named)?;
+        session.catalog(&of_names(vec![name.to_owned()], folder))?;
         return Ok(Exit::No);
     };
     let toml = expanded(&files.toml)
         .map_err(|why| CommandError::usage(format!("schema `{name}` cannot be expanded: {why}")))?;
     session.ui.data(toml)?;
     Ok(Exit::Done)
+}
+
+fn of_names(schema: Vec<String>, folder: &SchemaFolderArgs) -> SchemaArgs {
+    SchemaArgs { schema, folder: folder.clone(), ..SchemaArgs::default() }
 }
 
 fn script_text(schema: &Schema, name: &str) -> Result<String> {

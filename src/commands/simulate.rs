@@ -10,7 +10,7 @@ use serde_json::{Map, json};
 
 use crate::args::{Output, SchemaArgs};
 use crate::domain::schema::Schema;
-use crate::domain::simulation::{AcceptedMatrix, Cell, FilesChange, SCENARIOS};
+use crate::domain::simulation::{AcceptedMatrix, Cell, SCENARIOS};
 use crate::exit::{CommandError, Exit};
 use crate::files;
 use crate::interrupt::Interrupt;
@@ -117,12 +117,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut files = Vec::new();
     if let Some(accepted) = accepted {
         differences = Some(accepted.differences(&simulated.cells, &hashes));
-        for (schema, hash) in &hashes {
-            let change = accepted.files(schema, hash);
-            if change != FilesChange::Same {
-                files.push((schema.clone(), change));
-            }
-        }
+        files.extend(hashes.keys().filter(|name| !accepted.has_files(name, &hashes)).cloned());
     }
     let compared =
         differences.as_deref().map(|differences| ComparedMatrix { differences, files: &files });

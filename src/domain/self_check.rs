@@ -88,14 +88,14 @@ pub(crate) fn mismatches(schema: &Schema) -> Vec<Mismatch> {
 }
 
 /// The headers of a complete response. A service that keeps the content type needs one.
-pub(crate) fn headers(schema: &Schema) -> Vec<(String, String)> {
+fn headers(schema: &Schema) -> Vec<(String, String)> {
     let content_type = (CONTENT_TYPE.to_owned(), "application/json".to_owned());
     if schema.write.keeps().content_type { vec![content_type] } else { Vec::new() }
 }
 
 /// The body of a response that idemctl makes up: the schema's sample, because the service may read
 /// no other bodies, or else this one.
-pub(crate) fn sample_body(schema: &Schema, made_up: &[u8]) -> Vec<u8> {
+fn sample_body(schema: &Schema, made_up: &[u8]) -> Vec<u8> {
     match schema.service.sample_body_of("worker-1") {
         Some(body) => body.into_bytes(),
         None => made_up.to_vec(),

@@ -6,20 +6,15 @@ const LYING: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'
 /// A bar with the length of `count / most` in `longest` columns. Any count above zero has a visible
 /// bar.
 pub(super) fn bar(count: u64, most: u64, longest: usize) -> String {
-    let eighths = eighths(count, most, longest);
-    let rest = eighths % 8;
-    let mut bar = "█".repeat(eighths / 8);
-    if rest > 0 {
-        bar.push(LYING[rest - 1]);
-    }
-    bar
-}
-
-/// The length of a bar in eighths of a column, rounded up.
-pub(super) fn eighths(count: u64, most: u64, longest: usize) -> usize {
+    // The length in eighths of a column, rounded up.
     let whole = longest as u128 * 8;
     let share = (u128::from(count) * whole).div_ceil(u128::from(most.max(1)));
-    usize::try_from(share.min(whole)).unwrap_or_default()
+    let eighths = usize::try_from(share.min(whole)).unwrap_or_default();
+    let mut bar = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        bar.push(LYING[eighths % 8 - 1]);
+    }
+    bar
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
     for schema in catalog.left_out() {
         left_out.push(json!({ "schema": schema.name, "reason": NO_PREFIX }));
     }
-    for name in catalog.unreadable() {
+    for name in &catalog.unreadable {
         left_out.push(json!({ "schema": name, "reason": UNREADABLE }));
     }
     let mut unproven = Map::new();

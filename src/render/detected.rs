@@ -40,28 +40,23 @@ pub enum Next {
 impl Next {
     /// The suggested command line.
     fn command(&self, invocation: &Invocation) -> Option<String> {
-        match self {
-            Self::Adopt(schema, None) => Some(invocation.command_line(["schema", "adopt", schema])),
-            Self::Adopt(schema, Some(prefix)) => {
-                let mut words = vec!["schema".to_owned(), "adopt".to_owned(), schema.clone()];
-                words.extend(option_words("--prefix", prefix));
-                Some(invocation.command_line(words))
+        let (command, options) = match self {
+            Self::Adopt(schema, prefix) => {
+                (vec!["schema", "adopt", schema], vec![("--prefix", prefix.as_ref())])
             }
             Self::List(schema, prefix) => {
-                let mut words = vec!["list".to_owned()];
-                words.extend(option_words("--schema", schema));
-                if let Some(prefix) = prefix {
-                    words.extend(option_words("--prefix", prefix));
-                }
-                Some(invocation.command_line(words))
+                (vec!["list"], vec![("--schema", Some(schema)), ("--prefix", prefix.as_ref())])
             }
-            Self::Describe(glob) => {
-                let mut words = vec!["schema".to_owned(), "new".to_owned(), "NAME".to_owned()];
-                words.extend(option_words("--match", glob));
-                Some(invocation.command_line(words))
+            Self::Describe(glob) => (vec!["schema", "new", "NAME"], vec![("--match", Some(glob))]),
+            Self::Nothing => return None,
+        };
+        let mut words: Vec<_> = command.into_iter().map(str::to_owned).collect();
+        for (option, value) in options {
+            if let Some(value) = value {
+                words.extend(option_words(option, value));
             }
-            Self::Nothing => None,
         }
+        Some(invocation.command_line(words))
     }
 }
 
@@ -143,10 +138,8 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
         ));
         let more = &others[MAX_OF_NOBODY.min(others.len())..];
         if !more.is_empty() {
-            let keys = words::counted(more.iter().map(|detected| detected.keys).sum(), "key");
             let patterns = words::counted(more.len() as u64, "more pattern");
-            let about = if more.iter().all(|detected| detected.is_exact) { "" } else { "about " };
-            page.line(&format!("and {patterns} of {about}{keys} (-o json lists them all)"));
+            page.line(&format!("and {patterns} (-o json lists them all)"));
         }
         describe(&mut page, &others, invocation);
     }

@@ -1,7 +1,6 @@
 //! One record for people: what it is, what the next request gets, what is wrong and what to do.
 
 use super::page::Page;
-use super::schema::named;
 use super::style::View;
 use super::{body, escape, record_json, words};
 use crate::domain::duration;
@@ -257,7 +256,10 @@ impl RecordPage {
         if let Some(encoding) = record.shown_only() {
             self.page.field(
                 "Value",
-                &format!("{}, shown as bytes, because idemctl never decodes it", named(encoding)),
+                &format!(
+                    "{}, shown as bytes, because idemctl never decodes it",
+                    encoding.language()
+                ),
             );
         }
         if let Some(fingerprint) = record.fingerprint() {

@@ -11,7 +11,6 @@ use crate::files;
 #[derive(Debug)]
 pub(crate) struct SchemaReport {
     pub(crate) folder: PathBuf,
-    pub(crate) name: Option<String>,
     /// The schema, if it can be read.
     pub(crate) schema: Option<Schema>,
     pub(crate) problems: Vec<Problem>,
@@ -23,18 +22,8 @@ impl SchemaReport {
         self.problems.iter().any(|problem| problem.is_error)
     }
 
-    /// Adds a problem with a call of a step, at the line of the call.
-    pub(crate) fn add(&mut self, step: &str, call: usize, message: String, is_error: bool) {
-        self.add_at(&format!("[[{step}.call]]"), call, message, is_error);
-    }
-
-    /// Adds a warning about the `[[value]]` of this index.
-    pub(crate) fn warn_of_value(&mut self, index: usize, message: String) {
-        self.add_at("[[value]]", index, message, false);
-    }
-
     /// Adds a problem at the line of the table with this heading and index.
-    fn add_at(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
+    pub(crate) fn add(&mut self, heading: &str, index: usize, message: String, is_error: bool) {
         let file = self.folder.join("schema.toml");
         // The schema was read from this file before. If it cannot be read again, only the line
         // number is lost.
@@ -80,16 +69,11 @@ fn report(folder: &Path) -> SchemaReport {
                 let file = error.file.replacen(&resolved, &given, 1);
                 problems.push(Problem { what: SchemaError { file, ..error }, is_error: true });
             }
-            SchemaReport { folder: folder.to_owned(), name: None, schema: None, problems }
+            SchemaReport { folder: folder.to_owned(), schema: None, problems }
         }
         Ok(schema) => {
             let problems = faults::problems(folder, &schema);
-            SchemaReport {
-                folder: folder.to_owned(),
-                name: Some(schema.name.clone()),
-                schema: Some(schema),
-                problems,
-            }
+            SchemaReport { folder: folder.to_owned(), schema: Some(schema), problems }
         }
     }
 }

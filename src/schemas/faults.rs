@@ -17,36 +17,50 @@ pub(crate) struct Problem {
     pub(crate) is_error: bool,
 }
 
+/// The lines of problems, with a message for each.
+type Told = Vec<(usize, String)>;
+
 /// All problems with the schema of a folder.
 pub(super) fn problems(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let mut problems = mismatches(folder, schema);
-    problems.extend(open_formats(folder, schema));
-    problems.extend(shared_redis_keys(folder, schema));
-    problems.extend(short_results(folder, schema));
-    problems.extend(unreached_calls(folder, schema));
-    problems.extend(script_faults(folder, schema));
-    problems
-}
-
-/// Contradictions within `schema.toml`.
-fn mismatches(folder: &Path, schema: &Schema) -> Vec<Problem> {
     let file = folder.join("schema.toml");
     // The schema was read from this file before. If it cannot be read again, only the line numbers
     // of the problems are lost.
     let text = files::read_text(&file, LARGEST).unwrap_or_default();
     let mut problems = Vec::new();
-    for mismatch in self_check::mismatches(schema) {
-        let line = find_line(&text, |line| line.trim_start().starts_with(mismatch.about));
-        problems.push(problem(&file, line, mismatch.message, true));
+    for (told, is_error) in [
+        (mismatches(&text, schema), true),
+        (open_formats(&text, schema), false),
+        (shared_redis_keys(&text, schema), false),
+        (short_results(&text, schema), false),
+        (unreached_calls(&text, schema), true),
+    ] {
+        for (line, message) in told {
+            problems.push(problem(&file, line, message, is_error));
+        }
+    }
+    // Scripts that read what a call does not send.
+    for script in schema.scripts.values() {
+        let file = folder.join(format!("{}.lua", script.name));
+        for fault in lua_check::check(&script.text, &calls(schema, &script.name)) {
+            problems.push(problem(&file, fault.line, fault.message, true));
+        }
     }
     problems
 }
 
+/// Contradictions within `schema.toml`.
+fn mismatches(text: &str, schema: &Schema) -> Told {
+    let mut told = Vec::new();
+    for mismatch in self_check::mismatches(schema) {
+        let line = find_line(text, |line| line.trim_start().starts_with(mismatch.about));
+        told.push((line, mismatch.message));
+    }
+    told
+}
+
 /// Value formats that also match values of other programs.
-fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let mut problems = Vec::new();
+fn open_formats(text: &str, schema: &Schema) -> Told {
+    let mut told = Vec::new();
     for (index, format) in schema.values.iter().enumerate() {
         if !format.encoding().has_fields() || format.closed.is_some() {
             continue;
@@ -56,50 +70,27 @@ fn open_formats(folder: &Path, schema: &Schema) -> Vec<Problem> {
             `optional`, unless it is an array",
             format.name
         );
-        let line = line_of_table(&text, "[[value]]", index);
-        problems.push(problem(&file, line, message, false));
+        told.push((line_of_table(text, "[[value]]", index), message));
     }
-    problems
+    told
 }
 
 /// Calls that are never sent, because every reply of the call before them ends the step.
-fn unreached_calls(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let mut problems = Vec::new();
-    let steps = [
-        ("begin", &schema.begin),
-        ("renew", &schema.renew),
-        ("complete", &schema.complete),
-        ("release", &schema.release),
-    ];
-    for (name, step) in steps {
-        let Some(step) = step else { continue };
+fn unreached_calls(text: &str, schema: &Schema) -> Told {
+    let mut told = Vec::new();
+    for (name, step) in schema.named_steps() {
         for (index, call) in step.calls.iter().enumerate() {
             let is_last = index + 1 == step.calls.len();
             if is_last || call.replies.iter().any(|reply| reply.means == Meaning::Next) {
                 continue;
             }
-            let line = line_of_table(&text, &format!("[[{name}.call]]"), index + 1);
+            let line = line_of_table(text, &format!("[[{name}.call]]"), index + 1);
             let message =
-                "this call is never sent, because no reply of the call before it means `next`"
-                    .to_owned();
-            problems.push(problem(&file, line, message, true));
+                "this call is never sent, because no reply of the call before it means `next`";
+            told.push((line, message.to_owned()));
         }
     }
-    problems
-}
-
-/// Scripts that read what a call does not send.
-fn script_faults(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    for script in schema.scripts.values() {
-        let file = folder.join(format!("{}.lua", script.name));
-        for fault in lua_check::check(&script.text, &calls(schema, &script.name)) {
-            problems.push(problem(&file, fault.line, fault.message, true));
-        }
-    }
-    problems
+    told
 }
 
 /// How many KEYS and ARGV each call of this script sends.
@@ -124,12 +115,9 @@ fn calls(schema: &Schema, script: &str) -> Vec<ArgumentCounts> {
 
 /// Key templates that also match the Redis keys of another template. With such a template, a client
 /// can choose a key that makes two records share a Redis key.
-fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let line =
-        find_line(&text, |line| line.trim_start().starts_with("keys") || line.trim() == "[keys]");
-    let mut problems = Vec::new();
+fn shared_redis_keys(text: &str, schema: &Schema) -> Told {
+    let line = line_of_part(text, "keys");
+    let mut told = Vec::new();
     for wide in &schema.keys {
         for narrow in &schema.keys {
             // The template with more literal bytes owns the Redis keys that both match.
@@ -148,19 +136,23 @@ fn shared_redis_keys(folder: &Path, schema: &Schema) -> Vec<Problem> {
                 key whose record shares a Redis key with another record; let the templates begin \
                 differently, or let `key` exclude such keys"
             );
-            problems.push(problem(&file, line, message, false));
+            told.push((line, message));
         }
     }
-    problems
+    told
 }
 
 /// Results that expire before the locks do.
-fn short_results(folder: &Path, schema: &Schema) -> Option<Problem> {
-    let file = folder.join("schema.toml");
-    let text = files::read_text(&file, LARGEST).unwrap_or_default();
-    let line =
-        find_line(&text, |line| line.trim_start().starts_with("ttl =") || line.trim() == "[ttl]");
-    Some(problem(&file, line, self_check::short_results(schema)?, false))
+fn short_results(text: &str, schema: &Schema) -> Told {
+    let line = line_of_part(text, "ttl");
+    self_check::short_results(schema).into_iter().map(|message| (line, message)).collect()
+}
+
+/// The line of a table that may also be written in one line.
+fn line_of_part(text: &str, name: &str) -> usize {
+    find_line(text, |line| {
+        line.trim_start().starts_with(&format!("{name} =")) || line.trim() == format!("[{name}]")
+    })
 }
 
 /// The number of the first line that fits, from 1; 1 if no line fits.

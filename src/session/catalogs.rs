@@ -216,13 +216,16 @@ impl Session {
                 CommandError::usage("--prefix: none of the chosen schemas takes a prefix").into()
             );
         }
-        let catalog =
-            if is_of_context { catalog.of_context().with_unreadable(unreadable) } else { catalog };
+        let mut catalog = catalog;
+        if is_of_context {
+            catalog = catalog.of_context();
+            catalog.unreadable = unreadable;
+        }
         self.ui.detail(&format!("schemas: {}", catalog.scanned_names().join(", ")));
-        Ok(catalog
-            .with_extended(self.extended())
-            .with_shipped(Shipped::read_by(schemas::shipped))
-            .with_drafts(drafts))
+        catalog.extended = self.extended();
+        catalog.shipped = Shipped::read_by(schemas::shipped);
+        catalog.drafts = drafts;
+        Ok(catalog)
     }
 
     /// The locks that were extended on this machine. An unreadable log counts as empty.

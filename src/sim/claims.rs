@@ -3,9 +3,10 @@
 
 use crate::domain::record::Content;
 use crate::domain::schema::{Call, Meaning, Schema, Step};
+use crate::domain::self_check::sample_response;
 use crate::domain::step::{ExecutedStep, StepInputs, StepKind, execute};
-use crate::sim::service::{read_content, server_ms, set_content, unnamed, unnamed_keys};
-use crate::sim::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply, sample_response};
+use crate::sim::service::{read_content, set_content, unnamed, unnamed_keys};
+use crate::sim::trial::{KEY, LIVES_MS, OWNER, StrayReply, sample_inputs};
 use crate::store::{Connection, StoreError, pack};
 
 /// Owners that differ from [`OWNER`] in one byte, because a script may compare only a part: at the
@@ -19,20 +20,12 @@ const OTHERS: [&str; 3] = [
 /// Executes each step against the lock of another owner, and with the lock gone. Returns what
 /// contradicts `checks_owner`, at most one problem for each step, and a warning for each Redis key
 /// that `[keys]` does not name.
-///
-/// # Errors
-/// An error of the server.
-pub(crate) async fn try_claims(
+pub(super) async fn try_claims(
     schema: &Schema,
     connection: &mut Connection,
 ) -> Result<Vec<StrayReply>, StoreError> {
-    let response = sample_response(schema);
-    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let inputs = StepInputs {
-        fingerprint: FINGERPRINT,
-        now_ms,
-        ..StepInputs::new(schema, KEY, OWNER, &response)
-    };
+    let response = sample_response(schema, false);
+    let inputs = sample_inputs(schema, &response, None, connection).await?;
     let mut kinds = vec![StepKind::Begin, StepKind::Renew, StepKind::Complete, StepKind::Release];
     if schema.write.failed_value.is_some() {
         kinds.push(StepKind::StoreFailure);

@@ -3,21 +3,17 @@
 use std::sync::Arc;
 
 use super::rehearsal::{RehearsedAnswer, rehearse_on};
-use super::trial::{FINGERPRINT, KEY, LIVES_MS, OWNER, StrayReply};
+use super::trial::{KEY, OWNER, StrayReply, errors, observed, sample_inputs};
 use crate::domain::manual_step;
-use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, decode};
+use crate::domain::record::{Content, Record, decode};
 use crate::domain::schema::{Schema, State};
 use crate::domain::self_check::sample_response;
 use crate::domain::step::StepInputs;
-use crate::sim::service::server_ms;
 use crate::store::{Connection, StoreError, pack};
 
 /// Completes a lock of the schema, as a success and as a failure, as far as the schema stores them.
 /// Returns why `complete` would refuse or miss each of them.
-///
-/// # Errors
-/// An error of the server.
-pub(crate) async fn try_complete(
+pub(super) async fn try_complete(
     schema: &Schema,
     connection: &mut Connection,
 ) -> Result<Vec<StrayReply>, StoreError> {
@@ -27,11 +23,7 @@ pub(crate) async fn try_complete(
         return Ok(found);
     }
     let schema = Arc::new(schema.clone());
-    let mut errors = vec![None];
-    if schema.write.failed_value.is_some() {
-        errors.push(Some("card declined"));
-    }
-    for error in errors {
+    for error in errors(&schema) {
         let Some(why) = obstacle(&schema, error, connection).await? else { continue };
         let what = if error.is_some() { "`complete --error`" } else { "`complete`" };
         found.push(StrayReply {
@@ -52,15 +44,13 @@ async fn obstacle(
 ) -> Result<Option<String>, StoreError> {
     let Some(complete) = &schema.complete else { return Ok(None) };
     let response = sample_response(schema, error.is_some());
-    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let begun = StepInputs {
-        fingerprint: FINGERPRINT,
-        error,
-        now_ms,
-        ..StepInputs::new(schema, KEY, OWNER, &response)
-    };
+    let begun = sample_inputs(schema, &response, error, connection).await?;
     let lock = begun.lock();
-    let record = held(schema, &lock, now_ms);
+    let mut contents = vec![Content::Absent; schema.keys.len()];
+    contents[schema.lock_key_index()] = lock.clone();
+    let seen = observed(schema, &contents, begun.now_ms);
+    let readings = decode::decode_all(schema, &seen);
+    let record = Record::new(Arc::clone(schema), KEY.to_vec(), seen, readings);
     // The checks of the file itself report a lock that is not read as one.
     if record.state != State::InProgress {
         return Ok(None);
@@ -68,13 +58,13 @@ async fn obstacle(
     for key in &record.seen.keys {
         connection.ask(&pack([b"DEL", &key.redis_key[..]])).await?;
     }
-    let shares_key = schema.lock_key_index() == schema.result_key_index();
+    let before = if schema.has_separate_result() { None } else { Some(&lock) };
     let owner = record.owner().unwrap_or_default();
     let request = StepInputs {
         owner: if complete.checks_owner { OWNER.as_bytes() } else { owner },
-        before: if shares_key { Some(&lock) } else { None },
+        before,
         // Later than the lock, so that a time of the lock that the result replaces counts as lost.
-        now_ms: now_ms + 1_000,
+        now_ms: begun.now_ms + 1_000,
         ..begun.clone()
     };
     let lost = manual_step::lost_fields(&record, &request);
@@ -101,17 +91,4 @@ async fn obstacle(
     let keeps = schema.write.keeps_of(error.is_some());
     Ok(manual_step::difference(&response, &delivered, keeps)
         .map(|difference| format!("clients would get another response: {difference}")))
-}
-
-/// The record of a key whose lock is held.
-fn held(schema: &Arc<Schema>, lock: &Content, now_ms: u64) -> Record {
-    let mut keys = Vec::new();
-    for (key_index, redis_key) in schema.redis_keys(KEY).iter().enumerate() {
-        let is_lock = key_index == schema.lock_key_index();
-        let content = if is_lock { lock.clone() } else { Content::Absent };
-        keys.push(KeyState::new(redis_key, content, TimeLeft::Millis(LIVES_MS), Deadline::Unknown));
-    }
-    let seen = Observation { server_ms: Some(now_ms), keys, atomic: true };
-    let readings = decode::decode_all(schema, &seen);
-    Record::new(Arc::clone(schema), KEY.to_vec(), seen, readings)
 }

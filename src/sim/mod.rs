@@ -11,14 +11,12 @@ pub(crate) mod simulate;
 mod stopped_clock;
 mod test_keys;
 mod trial;
+mod tried_schema;
 mod ttls;
 
-pub(crate) use self::claims::try_claims;
-pub(crate) use self::completable::try_complete;
 pub(crate) use self::race::{Connections, NotConnected, RaceEnd, RaceResult, race};
 pub(crate) use self::rehearsal::{
     NotRehearsed, Rehearsal, RehearsalServer, RehearsedAnswer, rehearse,
 };
 pub(crate) use self::test_keys::TEST_KEYS_LIVE;
-pub(crate) use self::trial::try_steps;
-pub(crate) use self::ttls::try_ttls;
+pub(crate) use self::tried_schema::try_schema;

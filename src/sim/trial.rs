@@ -5,7 +5,7 @@ use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Response, TimeLeft, decode,
 };
 use crate::domain::schema::{Meaning, Schema, Step};
-use crate::domain::self_check::{headers, sample_body};
+use crate::domain::self_check::sample_response;
 use crate::domain::step::next_request::{
     fails_without_prediction, predict_reply, why_field_is_lacking,
 };
@@ -22,10 +22,10 @@ const PAST_EXPIRY: &str = "a lock past its own expiry";
 /// Ten years in milliseconds, which is longer than any lock lives.
 const LONG_AGO_MS: u64 = 10 * 365 * 24 * 3_600_000;
 
+/// The owner of the worker whose steps are tried.
 pub(super) const OWNER: &str = "7b0e2c1a-5d0f-4a6e-9a57-0b7f3a3f6f11";
 const NEXT_OWNER: &str = "0d3f6f2e-58f5-4c0b-9d6c-1f1f8f2a7b11";
-pub(super) const FINGERPRINT: &str =
-    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+const FINGERPRINT: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const OTHER_FINGERPRINT: &str = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752";
 pub(super) const KEY: &[u8] = b"order-1";
 
@@ -42,41 +42,51 @@ pub(crate) struct StrayReply {
 /// One content that the schema's service leaves in a Redis key, and its name.
 type TrialContent = (&'static str, Content);
 
-/// The response of the operation whose steps are tried.
-pub(super) fn sample_response(schema: &Schema) -> Response {
-    Response {
-        status: Some(201),
-        headers: headers(schema),
-        body: sample_body(schema, br#"{"id":"order-1"}"#),
-        whole: true,
+/// The request whose steps are tried, with this response or error of its handler.
+pub(super) async fn sample_inputs<'a>(
+    schema: &'a Schema,
+    response: &'a Response,
+    error: Option<&'a str>,
+    connection: &mut Connection,
+) -> Result<StepInputs<'a>, StoreError> {
+    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
+    let inputs = StepInputs::new(schema, KEY, OWNER, response);
+    Ok(StepInputs { fingerprint: FINGERPRINT, error, now_ms, ..inputs })
+}
+
+/// The errors of the handler that are tried: none, and one if the service stores failures.
+pub(super) fn errors(schema: &Schema) -> Vec<Option<&'static str>> {
+    let mut errors = vec![None];
+    if schema.write.failed_value.is_some() {
+        errors.push(Some("card declined"));
     }
+    errors
+}
+
+/// The record with these contents of its Redis keys, as it would be read.
+pub(super) fn observed<'c>(
+    schema: &Schema,
+    contents: impl IntoIterator<Item = &'c Content>,
+    now_ms: u64,
+) -> Observation {
+    let mut keys = Vec::new();
+    for (redis_key, content) in schema.redis_keys(KEY).iter().zip(contents) {
+        let left = TimeLeft::Millis(LIVES_MS);
+        keys.push(KeyState::new(redis_key, content.clone(), left, Deadline::Unknown));
+    }
+    Observation { server_ms: Some(now_ms), keys, atomic: true }
 }
 
 /// Executes every step in every state. Returns the wrong replies, at most one for each call.
-///
-/// # Errors
-/// An error of the server.
-pub(crate) async fn try_steps(
+pub(super) async fn try_steps(
     schema: &Schema,
     connection: &mut Connection,
 ) -> Result<Vec<StrayReply>, StoreError> {
-    let response = sample_response(schema);
-    let now_ms = server_ms(&connection.ask(&pack(["TIME"])).await?);
-    let inputs = StepInputs {
-        fingerprint: FINGERPRINT,
-        now_ms,
-        ..StepInputs::new(schema, KEY, OWNER, &response)
-    };
-    let steps = [
-        ("begin", &schema.begin),
-        ("renew", &schema.renew),
-        ("complete", &schema.complete),
-        ("release", &schema.release),
-    ];
+    let response = sample_response(schema, false);
+    let inputs = sample_inputs(schema, &response, None, connection).await?;
     let mut found: Vec<StrayReply> = Vec::new();
     for state in states(schema, &inputs) {
-        for (name, step) in steps {
-            let Some(step) = step else { continue };
+        for (name, step) in schema.named_steps() {
             // The worker that begins is not the worker that holds the lock.
             let owner = if name == "begin" { NEXT_OWNER } else { OWNER };
             let inputs = StepInputs { owner: owner.as_bytes(), ..inputs.clone() };
@@ -237,16 +247,8 @@ impl Trial<'_> {
     /// it has an answer without a condition.
     fn predicted(&self) -> Prediction {
         let schema = self.inputs.schema;
-        let mut keys = Vec::new();
-        for (redis_key, (_, content)) in schema.redis_keys(KEY).iter().zip(self.state) {
-            keys.push(KeyState::new(
-                redis_key,
-                content.clone(),
-                TimeLeft::Millis(LIVES_MS),
-                Deadline::Unknown,
-            ));
-        }
-        let seen = Observation { server_ms: Some(self.inputs.now_ms), keys, atomic: true };
+        let contents = self.state.iter().map(|(_, content)| content);
+        let seen = observed(schema, contents, self.inputs.now_ms);
         let readings = decode::decode_all(schema, &seen);
         match predict_reply(self.step, &readings, self.has_other_payload(&readings)) {
             Some((_, condition)) if why_field_is_lacking(condition, &readings).is_some() => {

@@ -101,7 +101,7 @@ pub(super) async fn count(
     if let Some(forbidden) = report.forbidden {
         covered.leave_out("other keys", forbidden);
     }
-    for name in catalog.unreadable() {
+    for name in &catalog.unreadable {
         covered.leave_out(format!("schema {name}"), "unreadable files");
     }
     for schema in catalog.skipped() {

@@ -30,25 +30,16 @@ pub(super) struct ChosenArgs {
     pub(super) replay: Vec<ScheduleToken>,
 }
 
-/// The programs to explore, each with one schema or with two.
-pub(super) struct ExploredPrograms {
-    pub(super) programs: Vec<Vec<Arc<Schema>>>,
-}
+/// The schemas of the programs to explore: one for each, or two.
+pub(super) type ExploredPrograms = Vec<Vec<Arc<Schema>>>;
 
 pub(super) fn assumptions() -> impl TypedValueParser<Value = Assumption> {
     let mut names = Vec::with_capacity(Assumption::VARIANTS.len());
     for assumption in Assumption::VARIANTS {
         names.push(PossibleValue::new(assumption.as_str()).help(assumption.meaning()));
     }
-    PossibleValuesParser::new(names).map(|name| {
-        for assumption in Assumption::VARIANTS {
-            if assumption.as_str() == name {
-                return *assumption;
-            }
-        }
-        // The parser passes only the names above.
-        Assumption::CriticalSection
-    })
+    // The parser passes only these names.
+    PossibleValuesParser::new(names).map(|name| name.parse().unwrap_or(Assumption::CriticalSection))
 }
 
 pub(super) fn choose(
@@ -61,7 +52,7 @@ pub(super) fn choose(
         for token in &args.replay {
             programs.push(of_token(session, schemas, &token.workers)?);
         }
-        return Ok(ExploredPrograms { programs });
+        return Ok(programs);
     }
     if let Some(mix) = &args.mix {
         let Some((old, new)) = mix.split_once(',') else {
@@ -70,16 +61,12 @@ pub(super) fn choose(
             ))
             .into());
         };
-        return Ok(ExploredPrograms { programs: vec![mixed(session, schemas, old, new)?] });
+        return Ok(vec![mixed(session, schemas, old, new)?]);
     }
     let mut named = schemas.clone();
     named.schema.extend(args.names.iter().cloned());
     let (executed, _) = session.schemas_to_play(&named, |_| true, unexplorable_because)?;
-    let mut programs = Vec::with_capacity(executed.len());
-    for schema in executed {
-        programs.push(vec![schema]);
-    }
-    Ok(ExploredPrograms { programs })
+    Ok(executed.into_iter().map(|schema| vec![schema]).collect())
 }
 
 /// The schemas of a token's workers.
@@ -149,24 +136,16 @@ fn every(session: &mut Session, args: &SchemaArgs, names: &[&str]) -> Result<Cat
 }
 
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
-    let found = named(catalog, name)?;
-    match unexplorable_because(&found) {
+    let Some(found) = catalog.all().iter().find(|schema| schema.name == name) else {
+        let known: Vec<_> = catalog.all().iter().map(|schema| schema.name.as_str()).collect();
+        return Err(CommandError::usage(format!("there is no schema `{name}`"))
+            .hint(format!("schemas: {}", known.join(", ")))
+            .into());
+    };
+    match unexplorable_because(found) {
         Some(why) => Err(CommandError::usage(format!("{name} cannot be explored: {why}")).into()),
-        None => Ok(found),
+        None => Ok(Arc::clone(found)),
     }
-}
-
-fn named(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
-    let mut known = Vec::new();
-    for schema in catalog.all() {
-        if schema.name == name {
-            return Ok(Arc::clone(schema));
-        }
-        known.push(schema.name.as_str());
-    }
-    Err(CommandError::usage(format!("there is no schema `{name}`"))
-        .hint(format!("schemas: {}", known.join(", ")))
-        .into())
 }
 
 /// Passes unless a fault that affects a whole server would be applied to a server that others use.

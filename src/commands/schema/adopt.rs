@@ -76,10 +76,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     // A copy, because the questions below change the context.
     let file = session.settings.file().clone();
     let adopted = settings::adopt(&file, &used, &adoption)?;
-    let path = match file.path() {
-        Some(path) => path.display().to_string(),
-        None => String::new(),
-    };
+    let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     if adopted.lines.is_empty() {
         session.ui.status(&format!(
             "Nothing to write, because context {used} in {path} reads {name} already."
@@ -116,24 +113,16 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
 /// # Errors
 /// Interrupted.
 async fn warn_of_unrecognised(session: &mut Session, current: &Schema) -> Result<()> {
-    let mut prefixes = Vec::with_capacity(current.keys.len());
-    for key in &current.keys {
-        prefixes.push(escape::text(key.template.prefix()));
-    }
+    let prefixes: Vec<_> =
+        current.keys.iter().map(|key| escape::text(key.template.prefix())).collect();
     let prefixes = prefixes.join(" and ");
     let name = &current.name;
     match count(session, current).await {
         Ok(0) => {}
-        Ok(1) => {
-            let text = format!("1 record under {prefixes} will no longer be recognised by {name}");
-            session.ui.warning(&text);
-        }
-        Ok(records) => {
-            let text = format!(
-                "{records} records under {prefixes} will no longer be recognised by {name}"
-            );
-            session.ui.warning(&text);
-        }
+        Ok(records) => session.ui.warning(&format!(
+            "{} under {prefixes} will no longer be recognised by {name}",
+            words::counted(records, "record")
+        )),
         Err(error) if exit::of(&error) == Exit::Interrupted => return Err(error),
         // Adopting a schema changes only the config file, so it works without the server.
         Err(error) => session.ui.warning(&format!(
@@ -179,12 +168,9 @@ fn no_context(session: &Session) -> anyhow::Error {
         let server = session.settings.target();
         let line = session.ui.invocation().making_a_context();
         format!("create a context for {server} with `{line}`; then add --context NEW-NAME")
-    } else if session.settings.file().contexts().is_empty() {
-        "create a context with `idemctl context set NAME` and -u, -h, -p or -s for its server; \
-        then add --context NAME"
-            .to_owned()
     } else {
-        "pass --context NAME; `idemctl context list` shows the contexts".to_owned()
+        "pass --context NAME; `idemctl context set NAME` with -u, -h, -p or -s creates one"
+            .to_owned()
     };
     CommandError::usage("a schema is adopted in a context, but no context is selected")
         .hint(hint)

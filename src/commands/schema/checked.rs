@@ -101,13 +101,8 @@ fn folder(session: &Session, args: &Args) -> Result<PathBuf, CommandError> {
 
 /// Runs the steps of every schema without errors so far on a temporary local Redis.
 async fn try_all(session: &mut Session, reports: &mut [SchemaReport]) -> Result<()> {
-    let mut has_steps = false;
-    for report in reports.iter() {
-        if let Some(schema) = &report.schema {
-            has_steps |= schema.steps().next().is_some();
-        }
-    }
-    if !has_steps {
+    let mut schemas = reports.iter().filter_map(|report| report.schema.as_ref());
+    if schemas.all(|schema| schema.steps().next().is_none()) {
         return Ok(());
     }
     let environment = session.settings.environment();
@@ -123,28 +118,14 @@ async fn try_all(session: &mut Session, reports: &mut [SchemaReport]) -> Result<
     let mut connection =
         Connection::connect(&sandbox.first_database(session.settings.target())).await?;
     for report in reports {
-        // Taken out of the report, to which the problems of its steps are added.
-        let Some(schema) = report.schema.take() else { continue };
-        if !report.is_wrong() {
-            for stray in sim::try_steps(&schema, &mut connection).await? {
-                report.add(stray.step, stray.call, stray.message, stray.is_error);
-            }
+        let Some(schema) = &report.schema else { continue };
+        if report.is_wrong() {
+            continue;
         }
-        // A step with unlisted replies would only be reported once more.
-        if !report.is_wrong() {
-            for stray in sim::try_complete(&schema, &mut connection).await? {
-                report.add(stray.step, stray.call, stray.message, stray.is_error);
-            }
+        for stray in sim::try_schema(schema, &mut connection).await? {
+            let heading = format!("[[{}.call]]", stray.step);
+            report.add(&heading, stray.call, stray.message, stray.is_error);
         }
-        if !report.is_wrong() {
-            for stray in sim::try_ttls(&schema, &mut connection).await? {
-                report.add(stray.step, stray.call, stray.message, stray.is_error);
-            }
-            for stray in sim::try_claims(&schema, &mut connection).await? {
-                report.add(stray.step, stray.call, stray.message, stray.is_error);
-            }
-        }
-        report.schema = Some(schema);
     }
     Ok(())
 }
@@ -174,76 +155,46 @@ async fn count(
     let mut scan =
         Scan::start(reader, query, &interrupt, session.ui.progress("keys scanned")).await?;
     let mut times = Times::default();
-    let mut counts = StateCounts::default();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     let now_ms = session.now_ms();
     while let Some(page) = scan.next_page(&Selection::default()).await {
         for record in page.into_records() {
             times.add(&record, now_ms);
-            counts.add(record.state);
+            *counts.entry(word(record.state)).or_default() += 1;
         }
     }
     let report = scan.finish();
     report.show_coverage(session, &catalog);
-    let unrecognised = report.coverage.unrecognised.values().sum();
-    let text = counts.text(unrecognised, matches!(report.end, ScanEnd::Complete));
+    let unrecognised: u64 = report.coverage.unrecognised.values().sum();
+    if unrecognised > 0 {
+        counts.insert("unrecognised (foreign)", unrecognised);
+    }
+    let so_far = if matches!(report.end, ScanEnd::Complete) { "" } else { " so far" };
+    let all: u64 = counts.values().sum();
+    let counts: Vec<_> = counts.iter().map(|(state, count)| format!("{count} {state}")).collect();
+    let mut text = format!("{all} keys{so_far}");
+    if all > 0 {
+        text += &format!(": {}", counts.join(", "));
+    }
     let so_far = format!("{} of {server}", words::counted(report.keys, "key"));
     Ok(Some(Counted { text, times, ended: report.require_complete("the count is", &so_far) }))
 }
 
 /// The records of a schema on a server.
 struct Counted {
-    /// The records by their states: `40 keys: 24 completed, 16 in progress, 0 unreadable`.
+    /// The records by their states: `40 keys: 24 completed, 16 in progress`.
     text: String,
     times: Times,
     /// Why the scan is not complete, if it is not.
     ended: Result<()>,
 }
 
-/// Records by their states.
-#[derive(Default)]
-struct StateCounts {
-    completed: u64,
-    failed: u64,
-    released: u64,
-    in_progress: u64,
-    unreadable: u64,
-    /// Records past the expiry that their values have.
-    past: u64,
-}
-
-impl StateCounts {
-    fn add(&mut self, state: State) {
-        match state {
-            State::Completed => self.completed += 1,
-            State::Failed => self.failed += 1,
-            State::Released => self.released += 1,
-            State::InProgress => self.in_progress += 1,
-            State::Unreadable => self.unreadable += 1,
-            State::Absent => self.past += 1,
-        }
-    }
-
-    fn text(&self, unrecognised: u64, is_complete: bool) -> String {
-        let Self { completed, failed, released, in_progress, unreadable, past } = self;
-        let all = completed + failed + released + in_progress + unreadable + past + unrecognised;
-        let so_far = if is_complete { "" } else { " so far" };
-        let mut text = format!(
-            "{all} keys{so_far}: {completed} completed, {in_progress} in progress, {unreadable} \
-            unreadable"
-        );
-        // Few schemas have these states.
-        for (count, state) in [(failed, "failed"), (released, "released")] {
-            if *count > 0 {
-                text.push_str(&format!(", {count} {state}"));
-            }
-        }
-        if *past > 0 {
-            text.push_str(&format!(", {past} past their own expiry"));
-        }
-        if unrecognised > 0 {
-            text.push_str(&format!(", {unrecognised} unrecognised (foreign)"));
-        }
-        text
+/// The word for records in this state.
+fn word(state: State) -> &'static str {
+    match state {
+        State::InProgress => "in progress",
+        State::Absent => "past their own expiry",
+        _ => state.as_str(),
     }
 }
 
@@ -287,7 +238,7 @@ impl Times {
                 )),
                 None => message.push_str("; check `timestamp`, and that the field is a time"),
             }
-            report.warn_of_value(*value, message);
+            report.add("[[value]]", *value, message, false);
         }
     }
 }
@@ -307,8 +258,8 @@ fn lines(report: &SchemaReport, counted: Option<&str>) -> String {
         lines.push('\n');
     }
     // A schema that could not be read has no name.
-    let name = match &report.name {
-        Some(name) => name.clone(),
+    let name = match &report.schema {
+        Some(schema) => schema.name.clone(),
         None => report.folder.display().to_string(),
     };
     let name = escape::text(name.as_bytes());

@@ -1,6 +1,6 @@
 //! `idemctl schema new`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -215,15 +215,13 @@ fn report(session: &mut Session, folder: &Path, files: &Files) {
     };
     session.ui.status(&format!("Made {}{scripts}.", path.display()));
     if open > 0 {
-        let lines = if open == 1 { "1 line that says" } else { "the lines that say" };
-        session.ui.status(&format!("Decide {lines} {DECIDE} ({open})."));
+        session.ui.status(&format!("Decide the lines that say {DECIDE} ({open})."));
     }
     session.ui.status(
         "It is a draft, so commands read its records only if --schema or a context names it.",
     );
-    let shown: PathBuf = folder.to_owned();
     session.ui.hint(&format!(
         "`idemctl schema check {}` reports the open points",
-        word(&shown.display().to_string())
+        word(&folder.display().to_string())
     ));
 }

@@ -128,7 +128,7 @@ pub(crate) fn has_to_be_read(
 /// True if an operator may have given one of the Redis keys its expiry, which then does not show how
 /// old the lock is.
 fn has_expiry_of_operator(catalog: &Catalog, candidate: &Candidate) -> bool {
-    candidate.redis_keys.iter().any(|redis_key| catalog.extended().names(redis_key))
+    candidate.redis_keys.iter().any(|redis_key| catalog.extended.names(redis_key))
 }
 
 /// True if a record whose Redis keys expire like this may be such an orphan under one of these

@@ -75,11 +75,8 @@ fn make_sure(groups: &mut [KeyGroup]) {
     }
     for group in groups {
         for known in &named {
-            let schema = &known.schema;
             let Some(guess) = &group.guess else { continue };
-            let is_same =
-                guess.schema.name == schema.name && guess.schema.prefix.text == schema.prefix.text;
-            if is_same && group.others.is_empty() {
+            if guess.has_schema_of(known) && group.others.is_empty() {
                 group.confidence = Confidence::Is;
             }
         }
@@ -344,9 +341,8 @@ fn together(groups: Vec<KeyGroup>) -> Vec<KeyGroup> {
 
 fn is_one(a: &KeyGroup, b: &KeyGroup) -> bool {
     let (Some(one), Some(other)) = (&a.guess, &b.guess) else { return false };
-    let is_same = one.schema.name == other.schema.name && one.key_index == other.key_index;
-    is_same
-        && one.schema.prefix.text == other.schema.prefix.text
+    one.has_schema_of(other)
+        && one.key_index == other.key_index
         && a.kind == b.kind
         && a.confidence == b.confidence
 }

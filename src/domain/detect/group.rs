@@ -93,6 +93,11 @@ pub(crate) struct Guess {
 }
 
 impl Guess {
+    /// True if both name one schema with one prefix.
+    pub(super) fn has_schema_of(&self, other: &Self) -> bool {
+        self.schema.name == other.schema.name && self.schema.prefix.text == other.schema.prefix.text
+    }
+
     /// The prefix, if it differs from the one that the schema defines.
     pub(crate) fn other_prefix(&self) -> Option<&str> {
         (!self.is_default).then_some(self.schema.prefix.text.as_str())

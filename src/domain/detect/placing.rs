@@ -33,8 +33,10 @@ pub(super) fn place(
     redis_keys: &[&[u8]],
 ) -> Option<Placed> {
     let is_default = has_all(schema, key_index, redis_keys);
+    let own = Placed { schema: Arc::clone(schema), is_default: true };
+    let with = |schema| Some(Placed { schema, is_default: false });
     if is_default && !schema.prefix.text.is_empty() {
-        return Some(Placed { schema: Arc::clone(schema), is_default: true });
+        return Some(own);
     }
     // Prefer the prefix that covers all common words, so that none of them counts as a part of the
     // idempotency key.
@@ -46,12 +48,12 @@ pub(super) fn place(
                 && other.keys[key_index].template.prefix() == leader
                 && has_all(&other, key_index, redis_keys)
             {
-                return Some(Placed { schema: other, is_default: false });
+                return with(other);
             }
         }
     }
     if is_default {
-        return Some(Placed { schema: Arc::clone(schema), is_default: true });
+        return Some(own);
     }
     // Prefer a prefix that ends with the same separator as the schema's own prefix.
     let own_end = schema.prefix.text.chars().next_back();
@@ -62,13 +64,11 @@ pub(super) fn place(
             continue;
         }
         if other.prefix.text.chars().next_back() == own_end {
-            return Some(Placed { schema: other, is_default: false });
+            return with(other);
         }
-        if first.is_none() {
-            first = Some(other);
-        }
+        first = first.or(Some(other));
     }
-    Some(Placed { schema: first?, is_default: false })
+    with(first?)
 }
 
 /// True if each of these Redis keys is the schema's key with this index.

@@ -184,7 +184,7 @@ pub(super) fn of_value(case: &ValueFormat) -> f64 {
         None => 0,
     };
     // `required` lists the fields of `has` as well, so they are not added twice.
-    points + FIELD * count(required.max(case.tests.has.len()))
+    points + FIELD * float(required.max(case.tests.has.len()))
 }
 
 /// The points for Redis keys that are a schema's key with this index. `is_default` is true if the
@@ -201,11 +201,6 @@ pub(super) fn of_keys(schema: &Schema, key_index: usize, is_default: bool) -> f6
         _ if is_in_front || words >= TELLING => KEY,
         _ => FIELD,
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "no form has so many fields")]
-fn count(fields: usize) -> f64 {
-    fields as f64
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::sample::{SampleValue, step};
+use super::sample::SampleValue;
 use crate::domain::schema::Decoding;
+use crate::domain::schema::closed_fields::escaped;
 
 /// Names of fields that hold a record's state, the likeliest first.
 const STATE_FIELDS: [&str; 7] = ["status", "state", "phase", "stage", "st", "s", "done"];
@@ -86,10 +87,10 @@ fn apart(samples: Vec<SampleValue>, test: impl Fn(&SampleValue) -> FormatTest) -
 fn state_field(samples: &[SampleValue]) -> Option<String> {
     let documents: Vec<_> = samples.iter().filter_map(|sample| sample.document.as_ref()).collect();
     let first = documents.first()?.as_object()?;
-    let mut pointers: Vec<_> = first.keys().map(|name| format!("/{}", step(name))).collect();
+    let mut pointers: Vec<_> = first.keys().map(|name| format!("/{}", escaped(name))).collect();
     for (outer, value) in first {
         for inner in value.as_object().into_iter().flat_map(|members| members.keys()) {
-            pointers.push(format!("/{}/{}", step(outer), step(inner)));
+            pointers.push(format!("/{}/{}", escaped(outer), escaped(inner)));
         }
     }
     for name in STATE_FIELDS {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::record::codec::undo;
 use crate::domain::record::{Content, Hash, Json, KeyState, TimeLeft, packed};
+use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::{Codec, Decoder, Decoding, Encoding};
 
 /// A sample value and the expiry of its Redis key.
@@ -48,11 +49,6 @@ impl SampleValue {
     }
 }
 
-/// A name as one step of a JSON pointer.
-pub(super) fn step(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 fn plain(value: Decoder) -> Decoding {
     Decoding { value, inside: Vec::new() }
 }
@@ -65,7 +61,7 @@ fn of_hash(hash: &Hash) -> (Decoding, Value) {
         let name = String::from_utf8_lossy(&field.name).into_owned();
         let value = match open(&field.head) {
             Some((decoder, document)) => {
-                inside.push((format!("/{}", step(&name)), decoder));
+                inside.push((format!("/{}", escaped(&name)), decoder));
                 document
             }
             None => text_or_number(&String::from_utf8_lossy(&field.head)),

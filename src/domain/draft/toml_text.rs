@@ -9,10 +9,11 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::formats::{DraftFormat, FormatTest, formats};
-use super::sample::{SampleValue, step};
+use super::sample::SampleValue;
 use crate::domain::detect::boundaries;
 use crate::domain::duration;
 use crate::domain::record::KeyState;
+use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{Decoder, Decoding, Encoding};
 
@@ -155,7 +156,7 @@ fn write_field_lists(text: &mut String, format: &DraftFormat) {
             }
         }
         for (name, (count, is_null)) in counts {
-            let pointer = format!("{at}/{}", step(name));
+            let pointer = format!("{at}/{}", escaped(name));
             if is_null {
                 lists[2].1.push(quoted(&pointer));
             }

@@ -3,35 +3,42 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::exploration::{Exploration, Violation};
 use super::fault::{Assumptions, FaultBudget};
 
-/// The accepted explorations, by the names of their schemas.
-#[derive(Debug, Clone)]
+/// The accepted explorations: a document that `--output json` wrote.
+#[derive(Debug, Deserialize)]
 pub(crate) struct AcceptedFrontiers {
-    explorations: BTreeMap<String, AcceptedExploration>,
+    format: u64,
+    schemas: Vec<AcceptedExploration>,
 }
 
 /// What was accepted of one exploration. Its durations and sizes are not compared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Deserialize)]
 struct AcceptedExploration {
+    schema: String,
+    beside: Option<String>,
     workers: u8,
     payloads: u8,
     faults: BTreeMap<String, u8>,
     assume: BTreeSet<String>,
-    /// True if it was explored with and without the assumptions, so that violations have causes.
-    has_causes: bool,
-    violations: BTreeSet<KnownViolation>,
-    /// The hash of the files of each schema. Files of earlier releases do not have it.
+    /// There if it was explored with and without the assumptions, so that violations have causes.
+    assumed: Option<IgnoredAny>,
+    harms: Vec<KnownViolation>,
+    unreached: Vec<KnownViolation>,
+    /// The hash of the files of each schema.
     hashes: BTreeMap<String, String>,
 }
 
 /// A violation, or a goal that is not reached.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct KnownViolation {
+    #[serde(alias = "goal")]
     invariant: String,
     /// The faults with their counts; `None` for a goal.
+    #[serde(rename = "minimal_faults")]
     faults: Option<BTreeMap<String, u8>>,
     /// The name of the cause; `None` if only one search was made.
     cause: Option<String>,
@@ -59,71 +66,28 @@ pub(crate) struct FrontierDifference {
     pub(crate) is_new: bool,
 }
 
-#[derive(Deserialize)]
-struct FrontierDocument {
-    format: u64,
-    schemas: Vec<DocumentedSchema>,
-}
-
-#[derive(Deserialize)]
-struct DocumentedSchema {
-    schema: String,
-    beside: Option<String>,
-    workers: u8,
-    faults: BTreeMap<String, u8>,
-    assume: BTreeSet<String>,
-    /// The name that `--output json` writes.
-    harms: Vec<DocumentedViolation>,
-    // Files of earlier releases do not have these.
-    #[serde(default = "one")]
-    payloads: u8,
-    assumed: Option<serde::de::IgnoredAny>,
-    #[serde(default)]
-    unreached: Vec<DocumentedGoal>,
-    #[serde(default)]
-    hashes: BTreeMap<String, String>,
-}
-
-/// The number of payloads of earlier releases.
-fn one() -> u8 {
-    1
-}
-
-#[derive(Deserialize)]
-struct DocumentedGoal {
-    goal: String,
-}
-
-#[derive(Deserialize)]
-struct DocumentedViolation {
-    invariant: String,
-    minimal_faults: BTreeMap<String, u8>,
-    cause: Option<String>,
-}
-
 impl AcceptedFrontiers {
     /// Reads a document that `--output json` wrote.
     ///
     /// # Errors
     /// The text is not such a document, or it has another format.
     pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: FrontierDocument =
-            serde_json::from_slice(json).map_err(|why| why.to_string())?;
-        if document.format != 1 {
+        let accepted: Self = serde_json::from_slice(json).map_err(|why| why.to_string())?;
+        if accepted.format != 1 {
             return Err(format!(
                 "format {} is not known: this idemctl reads format 1",
-                document.format
+                accepted.format
             ));
         }
-        let mut explorations = BTreeMap::new();
-        for explored in document.schemas {
-            let name = match &explored.beside {
-                Some(beside) => format!("{} beside {beside}", explored.schema),
-                None => explored.schema.clone(),
-            };
-            explorations.insert(name, AcceptedExploration::new(explored));
-        }
-        Ok(Self { explorations })
+        Ok(accepted)
+    }
+
+    /// The accepted exploration with this name.
+    fn of(&self, name: &str) -> Option<&AcceptedExploration> {
+        self.schemas.iter().find(|accepted| match &accepted.beside {
+            Some(beside) => format!("{} beside {beside}", accepted.schema) == name,
+            None => accepted.schema == name,
+        })
     }
 
     /// Why an exploration of these schemas with these bounds cannot show that nothing is worse than
@@ -133,34 +97,25 @@ impl AcceptedFrontiers {
         name: &str,
         bounds: ExplorationBounds,
     ) -> Option<String> {
-        let accepted = self.explorations.get(name)?;
-        if bounds.workers < accepted.workers {
-            return Some(format!(
-                "with {} workers, but this run has {}",
-                accepted.workers, bounds.workers
-            ));
-        }
-        if bounds.payloads < accepted.payloads {
-            return Some(format!(
-                "with --payloads {}, but this run has {}",
-                accepted.payloads, bounds.payloads
-            ));
-        }
+        let accepted = self.of(name)?;
+        let mut counts = vec![
+            ("workers", accepted.workers, bounds.workers),
+            ("payloads", accepted.payloads, bounds.payloads),
+        ];
         for (fault, count) in &accepted.faults {
-            let now = bounds.faults.of_name(fault).unwrap_or(0);
-            if now < *count {
-                return Some(format!("with {fault}={count}, but this run has {fault}={now}"));
+            counts.push((fault, *count, bounds.faults.of_name(fault).unwrap_or(0)));
+        }
+        for (what, accepted, now) in counts {
+            if now < accepted {
+                return Some(format!("with {what}={accepted}, but this run has {what}={now}"));
             }
         }
-        for assumption in bounds.assumptions.all() {
-            if !accepted.assume.contains(assumption.as_str()) {
-                return Some(format!(
-                    "without assuming {0}, but this run assumes {0}",
-                    assumption.as_str()
-                ));
+        for name in bounds.assumptions.names() {
+            if !accepted.assume.contains(name) {
+                return Some(format!("without assuming {name}, but this run assumes {name}"));
             }
         }
-        if accepted.has_causes && !bounds.has_causes {
+        if accepted.assumed.is_some() && !bounds.has_causes {
             return Some(
                 "without --faults and --assume, so that violations have causes, but this run has \
                 one of these options"
@@ -174,10 +129,9 @@ impl AcceptedFrontiers {
     pub(crate) fn changed_schemas(&self, explorations: &[Exploration]) -> Vec<String> {
         let mut changed = Vec::new();
         for exploration in explorations {
-            let Some(accepted) = self.explorations.get(&exploration.name()) else { continue };
+            let Some(accepted) = self.of(&exploration.name()) else { continue };
             for (schema, hash) in exploration.schemas.iter().zip(&exploration.hashes) {
-                let is_changed = accepted.hashes.get(schema).is_some_and(|known| known != hash);
-                if is_changed && !changed.contains(schema) {
+                if accepted.hashes.get(schema) != Some(hash) && !changed.contains(schema) {
                     changed.push(schema.clone());
                 }
             }
@@ -194,15 +148,12 @@ impl AcceptedFrontiers {
             let name = exploration.name();
             let mut now = violations_of(exploration);
             let mut before = BTreeSet::new();
-            let mut had_causes = true;
-            if let Some(accepted) = self.explorations.get(&name) {
-                before = accepted.violations.clone();
-                had_causes = accepted.has_causes;
-            }
-            if had_causes != exploration.assumed.is_some() && self.explorations.contains_key(&name)
-            {
-                now = without_causes(&now);
-                before = without_causes(&before);
+            if let Some(accepted) = self.of(&name) {
+                before.extend(accepted.harms.iter().chain(&accepted.unreached).cloned());
+                if accepted.assumed.is_some() != exploration.assumed.is_some() {
+                    now = without_causes(&now);
+                    before = without_causes(&before);
+                }
             }
             for violation in now.difference(&before) {
                 new.push(FrontierDifference::new(&name, violation, true));
@@ -213,35 +164,6 @@ impl AcceptedFrontiers {
         }
         new.extend(gone);
         new
-    }
-}
-
-impl AcceptedExploration {
-    fn new(explored: DocumentedSchema) -> Self {
-        let mut violations = BTreeSet::new();
-        for found in explored.harms {
-            violations.insert(KnownViolation {
-                invariant: found.invariant,
-                faults: Some(found.minimal_faults),
-                cause: found.cause,
-            });
-        }
-        for unreached in explored.unreached {
-            violations.insert(KnownViolation {
-                invariant: unreached.goal,
-                faults: None,
-                cause: None,
-            });
-        }
-        Self {
-            workers: explored.workers,
-            payloads: explored.payloads,
-            faults: explored.faults,
-            assume: explored.assume,
-            has_causes: explored.assumed.is_some(),
-            violations,
-            hashes: explored.hashes,
-        }
     }
 }
 

@@ -56,32 +56,21 @@ const USUAL_COUNTS: [(Fault, u64); 7] = [
 impl Fault {
     /// The noun for this fault after a number: `1 expiry`, `2 expiries`.
     pub fn noun(self, count: u8) -> &'static str {
-        match (self, count) {
-            (Self::Expiry, 1) => "expiry",
-            (Self::Expiry, _) => "expiries",
-            (Self::Delay, 1) => "delay",
-            (Self::Delay, _) => "delays",
-            (Self::Crash, 1) => "crash",
-            (Self::Crash, _) => "crashes",
-            (Self::Lost, 1) => "lost reply",
-            (Self::Lost, _) => "lost replies",
-            (Self::Resend, 1) => "call sent again",
-            (Self::Resend, _) => "calls sent again",
-            (Self::Fail, 1) => "failing handler",
-            (Self::Fail, _) => "failing handlers",
-            (Self::LateFail, 1) => "late failing handler",
-            (Self::LateFail, _) => "late failing handlers",
-            (Self::GiveUp, 1) => "give-up",
-            (Self::GiveUp, _) => "give-ups",
-            (Self::Evict, 1) => "eviction",
-            (Self::Evict, _) => "evictions",
-            (Self::Restart, 1) => "restart",
-            (Self::Restart, _) => "restarts",
-            (Self::Failover, 1) => "failover",
-            (Self::Failover, _) => "failovers",
-            (Self::Persist, 1) => "lost lock TTL",
-            (Self::Persist, _) => "lost lock TTLs",
-        }
+        let (one, many) = match self {
+            Self::Expiry => ("expiry", "expiries"),
+            Self::Delay => ("delay", "delays"),
+            Self::Crash => ("crash", "crashes"),
+            Self::Lost => ("lost reply", "lost replies"),
+            Self::Resend => ("call sent again", "calls sent again"),
+            Self::Fail => ("failing handler", "failing handlers"),
+            Self::LateFail => ("late failing handler", "late failing handlers"),
+            Self::GiveUp => ("give-up", "give-ups"),
+            Self::Evict => ("eviction", "evictions"),
+            Self::Restart => ("restart", "restarts"),
+            Self::Failover => ("failover", "failovers"),
+            Self::Persist => ("lost lock TTL", "lost lock TTLs"),
+        };
+        if count == 1 { one } else { many }
     }
 }
 
@@ -260,7 +249,7 @@ impl fmt::Display for FaultBudget {
 }
 
 /// A condition that an exploration may assume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, EnumString, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Assumption {
     CriticalSection,
@@ -293,16 +282,18 @@ impl Assumptions {
     /// Every assumption.
     pub(crate) const ALL: Self = Self { critical_section: true, results_outlive_retries: true };
 
-    /// The assumptions that are made, in their usual order.
-    pub fn all(self) -> impl Iterator<Item = Assumption> {
-        Assumption::VARIANTS.iter().copied().filter(move |assumption| self.has(*assumption))
-    }
-
-    fn has(self, assumption: Assumption) -> bool {
-        match assumption {
-            Assumption::CriticalSection => self.critical_section,
-            Assumption::ResultsOutliveRetries => self.results_outlive_retries,
+    /// The names of the assumptions that are made, in their usual order.
+    pub fn names(self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for (assumption, is_made) in [
+            (Assumption::CriticalSection, self.critical_section),
+            (Assumption::ResultsOutliveRetries, self.results_outlive_retries),
+        ] {
+            if is_made {
+                names.push(assumption.as_str());
+            }
         }
+        names
     }
 }
 

@@ -5,7 +5,9 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use serde_json::Value;
+use strum::IntoStaticStr;
 
+use crate::domain::as_str::as_str;
 use crate::domain::duration;
 use crate::domain::record::{Content, Observation, Reading, decode, is_plain_hash};
 use crate::domain::schema::{KeyIs, Meaning, Role, Schema, State};
@@ -131,17 +133,19 @@ impl KeysState {
 
     /// True if the result's Redis key holds a stored failure.
     pub(crate) fn has_failure(&self, schema: &Schema) -> bool {
-        is_failure(schema, &self.reading(schema, schema.result_key_index()))
+        let key_index = schema.result_key_index();
+        Held::of(schema, key_index, &self.content(key_index)) == Some(Held::Failure)
     }
 
     /// True if a Redis key holds something of a request that still counts: neither a record that
     /// was given up, nor one whose contained expiry has passed.
     pub(crate) fn is_in_use(&self, schema: &Schema) -> bool {
         for key_index in 0..self.stored.len() {
-            let reading = self.reading(schema, key_index);
-            let is_over = reading.past_expiry().is_some() || is_released(schema, &reading);
-            if reading != Reading::Absent && !is_over {
-                return true;
+            let is_past = self.reading(schema, key_index).past_expiry().is_some();
+            match Held::of(schema, key_index, &self.content(key_index)) {
+                None | Some(Held::Released) => {}
+                Some(_) if is_past => {}
+                Some(_) => return true,
             }
         }
         false
@@ -184,7 +188,11 @@ impl KeysState {
 /// The kind of value at this Redis key: a lock, a result, a part, or a record that the schema
 /// cannot read. `None` if the key does not exist.
 pub(crate) fn held_at(schema: &Schema, keys: &KeysState, key_index: usize) -> Option<Role> {
-    kind_of(schema, key_index, &keys.content(key_index))
+    Some(match Held::of(schema, key_index, &keys.content(key_index))? {
+        Held::Lock => Role::Lock,
+        Held::Result | Held::Failure => Role::Result,
+        Held::Released | Held::Unreadable => Role::Record,
+    })
 }
 
 /// True if the result's Redis key holds a result: a completed value that begin replays.
@@ -218,31 +226,39 @@ fn is_replayed(schema: &Schema, format: usize) -> bool {
     true
 }
 
-fn kind_of(schema: &Schema, key_index: usize, content: &Content) -> Option<Role> {
-    match decode::decode_value(schema, key_index, content) {
-        Reading::Absent => None,
-        Reading::Value(decoded) => match schema.values[decoded.format].state {
-            State::InProgress => Some(Role::Lock),
-            State::Completed | State::Failed => Some(Role::Result),
-            _ => Some(Role::Record),
-        },
-        _ => Some(Role::Record),
-    }
+/// What a Redis key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+enum Held {
+    #[strum(serialize = "lock")]
+    Lock,
+    #[strum(serialize = "result")]
+    Result,
+    #[strum(serialize = "failure")]
+    Failure,
+    /// A record that its worker gave up, and that remains without a result.
+    #[strum(serialize = "a released record")]
+    Released,
+    #[strum(serialize = "an unreadable value")]
+    Unreadable,
 }
 
-/// True for a record that its worker gave up, and that remains without a result.
-fn is_released(schema: &Schema, reading: &Reading) -> bool {
-    match reading.decoded() {
-        Some(value) => schema.values[value.format].state == State::Released,
-        None => false,
-    }
-}
+as_str!(Held);
 
-/// True for a stored failure.
-fn is_failure(schema: &Schema, reading: &Reading) -> bool {
-    match reading.decoded() {
-        Some(value) => schema.values[value.format].state == State::Failed,
-        None => false,
+impl Held {
+    /// `None` for a Redis key that does not exist.
+    fn of(schema: &Schema, key_index: usize, content: &Content) -> Option<Self> {
+        let reading = decode::decode_value(schema, key_index, content);
+        if reading == Reading::Absent {
+            return None;
+        }
+        let Some(value) = reading.decoded() else { return Some(Self::Unreadable) };
+        Some(match schema.values[value.format].state {
+            State::InProgress => Self::Lock,
+            State::Completed => Self::Result,
+            State::Failed => Self::Failure,
+            State::Released => Self::Released,
+            _ => Self::Unreadable,
+        })
     }
 }
 
@@ -250,23 +266,16 @@ fn is_failure(schema: &Schema, reading: &Reading) -> bool {
 pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> String {
     let mut parts = Vec::new();
     for key_index in 0..schema.keys.len() {
-        let reading = keys.reading(schema, key_index);
-        let what = match held_at(schema, keys, key_index) {
-            None => continue,
-            Some(Role::Lock) => match holder {
-                Some(name) => format!("lock of {name}"),
-                None => "lock".to_owned(),
-            },
-            Some(Role::Result) if is_failure(schema, &reading) => "failure".to_owned(),
-            Some(Role::Result) => "result".to_owned(),
-            Some(Role::Record) if is_released(schema, &reading) => "a released record".to_owned(),
-            Some(Role::Record) => "an unreadable value".to_owned(),
+        let what = match (Held::of(schema, key_index, &keys.content(key_index)), holder) {
+            (None, _) => continue,
+            (Some(Held::Lock), Some(name)) => format!("lock of {name}"),
+            (Some(held), _) => held.as_str().to_owned(),
         };
         let left = match (keys.ttl_ms(key_index), keys.own_ttl_ms(schema, key_index)) {
             (Some(ttl), Some(own)) => Some(ttl.min(own)),
             (ttl, own) => ttl.or(own),
         };
-        let is_expired = reading.past_expiry().is_some();
+        let is_expired = keys.reading(schema, key_index).past_expiry().is_some();
         let ttl = match left {
             _ if is_expired => "expired by its own time".to_owned(),
             Some(ms) => duration::short(ms),
@@ -277,43 +286,20 @@ pub(crate) fn holds(schema: &Schema, keys: &KeysState, holder: Option<&str>) -> 
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" + ") }
 }
 
-/// A state without bytes and times: for each Redis key the kind of its value, and whether it has a
-/// TTL.
+/// A state without bytes and times: for each Redis key what it holds, and whether it has a TTL.
 ///
 /// Two servers reach the same abstract state by the same steps, whatever the owners and clocks of
 /// their workers are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AbstractState(Vec<Option<AbstractKey>>);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct AbstractKey {
-    holds: Role,
-    /// True for a result that is a stored failure.
-    is_failure: bool,
-    /// True for a record that was given up, and false for one that the schema cannot read.
-    is_released: bool,
-    has_ttl: bool,
-}
-
-impl AbstractKey {
-    /// The abstract form of a Redis key; `None` if it does not exist.
-    fn of(schema: &Schema, key_index: usize, content: &Content, has_ttl: bool) -> Option<Self> {
-        let holds = kind_of(schema, key_index, content)?;
-        let reading = decode::decode_value(schema, key_index, content);
-        let is_failure = is_failure(schema, &reading);
-        let is_released = is_released(schema, &reading);
-        Some(Self { holds, is_failure, is_released, has_ttl })
-    }
-}
+pub(crate) struct AbstractState(Vec<Option<(Held, bool)>>);
 
 impl AbstractState {
     /// The abstract form of a state of the exploration.
     pub(crate) fn from_keys(schema: &Schema, keys: &KeysState) -> Self {
         let mut state = Vec::new();
         for key_index in 0..schema.keys.len() {
-            let content = keys.content(key_index);
-            let has_ttl = keys.ttl_ms(key_index).is_some();
-            state.push(AbstractKey::of(schema, key_index, &content, has_ttl));
+            let held = Held::of(schema, key_index, &keys.content(key_index));
+            state.push(held.map(|held| (held, keys.ttl_ms(key_index).is_some())));
         }
         Self(state)
     }
@@ -322,8 +308,8 @@ impl AbstractState {
     pub(crate) fn from_observation(schema: &Schema, seen: &Observation) -> Self {
         let mut state = Vec::new();
         for (key_index, key) in seen.keys.iter().enumerate() {
-            let has_ttl = key.time_left.millis().is_some();
-            state.push(AbstractKey::of(schema, key_index, &key.content, has_ttl));
+            let held = Held::of(schema, key_index, &key.content);
+            state.push(held.map(|held| (held, key.time_left.millis().is_some())));
         }
         Self(state)
     }
@@ -332,23 +318,15 @@ impl AbstractState {
 /// Writes `lock with a TTL + nothing`.
 impl fmt::Display for AbstractState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, key) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_str(" + ")?;
-            }
-            let Some(key) = key else {
-                f.write_str("nothing")?;
-                continue;
-            };
-            let what = match key.holds {
-                _ if key.is_failure => "failure",
-                _ if key.is_released => "released record",
-                holds => holds.as_str(),
-            };
-            let ttl = if key.has_ttl { "with a TTL" } else { "without a TTL" };
-            write!(f, "{what} {ttl}")?;
+        let mut words = Vec::new();
+        for key in &self.0 {
+            words.push(match key {
+                Some((held, true)) => format!("{} with a TTL", held.as_str()),
+                Some((held, false)) => format!("{} without a TTL", held.as_str()),
+                None => "nothing".to_owned(),
+            });
         }
-        Ok(())
+        f.write_str(&words.join(" + "))
     }
 }
 

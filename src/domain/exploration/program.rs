@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::schema::{Call, Meaning, Schema, Step};
-use crate::domain::step::{StepKind, WorkerSteps};
+use crate::domain::step::{StepKind, worker_steps};
 
 /// The most workers of an exploration. The state of the search has one byte for each, and sets of
 /// workers have one bit for each in a byte.
@@ -26,21 +26,15 @@ pub struct ProgramCall {
 }
 
 /// The next action of a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NextAction {
+    #[default]
     Nothing,
     /// The worker sends the call with this number. It continues at `then` if the reply means
     /// `wanted`, and at `next` if the next call decides. Otherwise it has ended.
-    Call {
-        number: u8,
-        wanted: Meaning,
-        then: u8,
-        next: u8,
-    },
+    Call { number: u8, wanted: Meaning, then: u8, next: u8 },
     /// The worker has its effect, and continues at `then`.
-    Effect {
-        then: u8,
-    },
+    Effect { then: u8 },
 }
 
 impl NextAction {
@@ -57,8 +51,8 @@ impl NextAction {
     }
 }
 
-/// A position of a worker in its program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A position of a worker in its program. The default is that of a worker that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
     pub action: NextAction,
     /// True if the worker has not begun.
@@ -112,19 +106,8 @@ impl WorkerProgram {
                 return Err(format!("the behaviour of the service is unknown: {why}"));
             }
         }
-        let ended = Position {
-            action: NextAction::Nothing,
-            is_waiting: false,
-            is_optional: false,
-            in_critical_section: false,
-            fails_to: None,
-            late_fails_to: None,
-            gives_up_to: None,
-            resends_at: None,
-            has_worked: false,
-        };
-        let mut program =
-            Self { services, positions: vec![ended], calls: Vec::new(), starts: Vec::new() };
+        let positions = vec![Position::default()];
+        let mut program = Self { services, positions, calls: Vec::new(), starts: Vec::new() };
         for service in 0..program.services.len() {
             let start = program.add_service(service);
             program.starts.push(start);
@@ -141,113 +124,95 @@ impl WorkerProgram {
     /// because each position names its successor.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
-        let steps = WorkerSteps::of(&schema);
         let released = schema.release.as_ref().map(|_| {
-            let part = StepPart::new(service, StepKind::Release);
-            self.add_step(ENDED, part)
+            self.add_step(ENDED, service, StepKind::Release, usize::MAX, Position::default())
         });
-        let fails_to = Some(match steps.after_failure() {
+        let fails_to = Some(match worker_steps::after_failure(&schema) {
             Some(StepKind::Release) => released.unwrap_or(ENDED),
-            Some(kind) => self.add_step(ENDED, StepPart::new(service, kind)),
+            Some(kind) => self.add_step(ENDED, service, kind, usize::MAX, Position::default()),
             None => ENDED,
         });
-        let complete_part = StepPart {
-            // The service cannot know whether a handler failed before or after its effect.
-            late_fails_to: fails_to,
-            protected_from: 0,
-            has_worked: true,
-            ..StepPart::new(service, StepKind::Complete)
-        };
         // Such a release is safe by its own claim, so the service may call it in any case.
         let completed = match &schema.release {
             Some(release) if release.checks_owner => {
-                let part = StepPart::new(service, StepKind::Release);
-                self.add_step(ENDED, StepPart { is_optional: true, has_worked: true, ..part })
+                let first = Position { is_optional: true, has_worked: true, ..Position::default() };
+                self.add_step(ENDED, service, StepKind::Release, usize::MAX, first)
             }
             _ => ENDED,
         };
-        let complete = self.add_step(completed, complete_part);
+        // The service cannot know whether a handler failed before or after its effect.
+        let first = Position { late_fails_to: fails_to, has_worked: true, ..Position::default() };
+        let complete = self.add_step(completed, service, StepKind::Complete, 0, first);
         // A described release is called in any case, so that its mistakes are found.
-        let gives_up_to = steps.after_giving_up().and(released);
+        let gives_up_to = worker_steps::after_giving_up(&schema).and(released);
         let effect = self.add_position(Position {
             action: NextAction::Effect { then: complete },
-            is_waiting: false,
-            is_optional: false,
             in_critical_section: true,
             fails_to,
-            late_fails_to: None,
             gives_up_to,
-            resends_at: None,
-            has_worked: false,
+            ..Position::default()
         });
         // A renewal that fails because the lock is gone ends the worker before its effect.
         let begin_calls = schema.begin_calls();
         // Without any call that touches the lock's key, the end of begin is the last check.
         let mut begin_is_protected_from =
             after_last_check(&schema, begin_calls).unwrap_or(begin_calls.len());
-        let acquired = match steps.before_effect() {
+        let acquired = match worker_steps::before_effect(&schema) {
             Some(kind) => {
                 let renew_is_protected_from = after_last_check(&schema, kind.calls(&schema));
                 if renew_is_protected_from.is_some() {
                     begin_is_protected_from = begin_calls.len();
                 }
-                let part = StepPart {
-                    fails_to,
-                    gives_up_to,
-                    protected_from: renew_is_protected_from.unwrap_or(0),
-                    ..StepPart::new(service, kind)
-                };
-                self.add_step(effect, part)
+                let first = Position { fails_to, gives_up_to, ..Position::default() };
+                self.add_step(effect, service, kind, renew_is_protected_from.unwrap_or(0), first)
             }
             None => effect,
         };
-        let begin_part = StepPart {
-            is_waiting: true,
-            protected_from: begin_is_protected_from,
-            ..StepPart::new(service, StepKind::Begin)
-        };
-        self.add_step(acquired, begin_part)
+        let first = Position { is_waiting: true, ..Position::default() };
+        self.add_step(acquired, service, StepKind::Begin, begin_is_protected_from, first)
     }
 
     /// Adds the positions before each of a step's calls, and returns the first of them. After the
-    /// step, the worker continues at `then`.
-    fn add_step(&mut self, then: u8, part: StepPart) -> u8 {
-        let calls = part.step.calls(&self.services[part.service]).len();
-        let wanted = part.step.wanted();
+    /// step, the worker continues at `then`. `protected_from` is the first call of the step that is
+    /// in the critical section, and `first` has the properties of the position before the first
+    /// call.
+    fn add_step(
+        &mut self,
+        then: u8,
+        service: usize,
+        step: StepKind,
+        protected_from: usize,
+        first: Position,
+    ) -> u8 {
+        let calls = step.calls(&self.services[service]).len();
+        let wanted = step.wanted();
         let mut next = ENDED;
         for index in (0..calls).rev() {
             let number = number_of(self.calls.len());
-            self.calls.push(ProgramCall { service: part.service, step: part.step, index });
-            let is_first = index == 0;
+            self.calls.push(ProgramCall { service, step, index });
             let action = NextAction::Call { number, wanted, then, next };
-            let in_critical_section = index >= part.protected_from;
+            let in_critical_section = index >= protected_from;
             // While the library sends a call again, the worker has begun, and its handler waits.
             let resends_at = number_of(self.positions.len());
+            let sent = Position {
+                action,
+                resends_at: Some(resends_at),
+                has_worked: first.has_worked,
+                ..Position::default()
+            };
             self.add_position(Position {
-                action,
-                is_waiting: false,
-                is_optional: false,
                 // A reply that is lost after the result was stored is lost after the section.
-                in_critical_section: in_critical_section && part.step != StepKind::Complete,
-                fails_to: None,
-                late_fails_to: None,
-                gives_up_to: None,
-                resends_at: Some(resends_at),
-                has_worked: part.has_worked,
+                in_critical_section: in_critical_section && step != StepKind::Complete,
+                ..sent
             });
-            next = self.add_position(Position {
-                action,
-                // After the first call of begin the worker has begun, so it can crash.
-                is_waiting: part.is_waiting && is_first,
-                is_optional: part.is_optional && is_first,
-                in_critical_section,
-                // A handler runs between steps, so it cannot fail between two calls of one step.
-                fails_to: if is_first { part.fails_to } else { None },
-                late_fails_to: if is_first { part.late_fails_to } else { None },
-                gives_up_to: if is_first { part.gives_up_to } else { None },
-                resends_at: Some(resends_at),
-                has_worked: part.has_worked,
-            });
+            // After the first call of begin the worker has begun, so it can crash. A handler runs
+            // between steps, so it cannot fail between two calls of one step.
+            let here = if index == 0 {
+                Position { action, resends_at: Some(resends_at), ..first }
+            } else {
+                sent
+            };
+            next = self.add_position(Position { in_critical_section, ..here });
         }
         next
     }
@@ -260,37 +225,6 @@ impl WorkerProgram {
     /// The step that a call belongs to.
     pub fn step(&self, call: ProgramCall) -> Option<&Step> {
         call.step.described_in(&self.services[call.service])
-    }
-}
-
-/// The properties that the positions of one step share.
-#[derive(Clone, Copy)]
-struct StepPart {
-    service: usize,
-    step: StepKind,
-    is_waiting: bool,
-    is_optional: bool,
-    /// The first call of the step that is in the critical section.
-    protected_from: usize,
-    fails_to: Option<u8>,
-    late_fails_to: Option<u8>,
-    gives_up_to: Option<u8>,
-    has_worked: bool,
-}
-
-impl StepPart {
-    fn new(service: usize, step: StepKind) -> Self {
-        Self {
-            service,
-            step,
-            is_waiting: false,
-            is_optional: false,
-            protected_from: usize::MAX,
-            fails_to: None,
-            late_fails_to: None,
-            gives_up_to: None,
-            has_worked: false,
-        }
     }
 }
 

@@ -4,7 +4,7 @@
 use super::fault::Fault;
 use super::transition::ResponseAuthor;
 use crate::domain::schema::value_template::Placeholder;
-use crate::domain::schema::{Action, Call, OnFailure, Role, Schema};
+use crate::domain::schema::{Call, OnFailure, Role, Schema};
 use crate::domain::step::StepKind;
 
 /// The advice if another request acted between two calls of begin. All later violations in that
@@ -32,8 +32,6 @@ pub(crate) struct Culprit<'a> {
     pub(crate) taken: Option<(Fault, Role)>,
     /// The lock at the end of the history.
     pub(crate) left: LeftLock,
-    /// The name of the value format at the Redis key of the lock, at the end of the history.
-    pub(crate) format: Option<&'a str>,
 }
 
 /// The lock that a history leaves.
@@ -67,16 +65,6 @@ impl Culprit<'_> {
     /// The names of the steps with which the schema ends a lock.
     fn ending_steps(&self) -> &'static str {
         if self.schema.release.is_some() { "complete and release" } else { "complete" }
-    }
-
-    /// True if the call is this command, without a script.
-    fn is_command(&self, name: &str) -> bool {
-        match self.call {
-            Some(call) => {
-                matches!(call.action, Action::Command(_)) && call.name().eq_ignore_ascii_case(name)
-            }
-            None => false,
-        }
     }
 
     /// True if the service's locks name their owners.
@@ -114,34 +102,27 @@ impl Culprit<'_> {
 
     /// What keeps a second worker out.
     pub(super) fn one_effect(&self) -> String {
-        let and_downstream = "pass the key on to the system that has the effect";
-        match self.taken {
-            Some((Fault::Evict, _)) => format!(
-                "set maxmemory-policy to noeviction, or use a Redis for these keys alone, and \
-                {and_downstream}"
-            ),
-            Some((Fault::Failover, _)) => format!(
-                "let begin wait for a replica (WAIT), so that fewer locks are lost, and \
-                {and_downstream}"
-            ),
+        let first = match self.taken {
+            Some((Fault::Evict, _)) => {
+                "set maxmemory-policy to noeviction, or use a Redis for these keys alone"
+            }
+            Some((Fault::Failover, _)) => {
+                "let begin wait for a replica (WAIT), so that fewer locks are lost"
+            }
             Some((Fault::Restart, _)) => {
-                format!(
-                    "let Redis write every change to disk (appendfsync always), and {and_downstream}"
-                )
+                "let Redis write every change to disk (appendfsync always)"
             }
-            Some((_, Role::Result)) => {
-                format!("keep results longer than clients retry, and {and_downstream}")
+            Some((_, Role::Result)) => "keep results longer than clients retry",
+            Some(_) if self.schema.renew.is_some() => {
+                "give the lock a TTL longer than any pause between two renewals"
             }
-            Some(_) if self.schema.renew.is_some() => format!(
-                "give the lock a TTL longer than any pause between two renewals, and \
-                {and_downstream}"
-            ),
-            Some(_) => format!(
+            Some(_) => {
                 "give the lock a TTL longer than the longest run, or add a step that renews it \
-                during the work, and {and_downstream}"
-            ),
-            None => "let begin take the lock only if no lock or result exists".to_owned(),
-        }
+                during the work"
+            }
+            None => return "let begin take the lock only if no lock or result exists".to_owned(),
+        };
+        format!("{first}, and pass the key on to the system that has the effect")
     }
 
     /// What makes a replay true.
@@ -163,13 +144,6 @@ impl Culprit<'_> {
                 format!("let {} keep a stored result", self.step_and_call())
             }
             Some(StepKind::Release) if !self.stores_owners() => self.owner_comparison(),
-            Some(StepKind::Release) if self.is_command("DEL") || self.is_command("UNLINK") => {
-                format!(
-                    "let release check in a script that the lock still belongs to its owner, \
-                    because a plain {} also removes a result",
-                    self.call.map(Call::name).unwrap_or_default()
-                )
-            }
             _ => format!(
                 "let {} check in a script that no result is stored before it changes the record",
                 self.step_and_call()
@@ -183,12 +157,7 @@ impl Culprit<'_> {
             return self.result_kept();
         }
         let call = self.step_and_call();
-        let what = match self.kind {
-            Some(StepKind::StoreFailure) => "a failure",
-            _ => "a result",
-        };
-        let why = if self.is_command("SET") { ", because SET overwrites any value" } else { "" };
-        format!("let {call} store {what} only if the worker's own lock still exists{why}")
+        format!("let {call} store a result only if the worker's own lock still exists")
     }
 
     /// What makes a lock end.
@@ -223,15 +192,8 @@ impl Culprit<'_> {
 
     /// What tells payloads apart.
     pub(super) fn payloads_apart(&self) -> String {
-        let keeps_some = self.schema.values.iter().any(|value| value.fields.fingerprint.is_some());
-        match self.format {
-            Some(format) if keeps_some => format!(
-                "let begin compare the fingerprint with the whole stored one for every value, also \
-                for `{format}`"
-            ),
-            _ => "store a fingerprint of the payload with the lock and the result, and let begin \
-                compare it first"
-                .to_owned(),
-        }
+        "store a fingerprint of the payload with every lock and result, and let begin compare it \
+        first"
+            .to_owned()
     }
 }

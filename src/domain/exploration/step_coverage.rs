@@ -125,7 +125,8 @@ impl StepCoverage {
     ) -> Self {
         let mut coverage = Self { calls: Vec::new(), formats: Vec::new(), unreached: Vec::new() };
         for (service, schema) in program.services.iter().enumerate() {
-            for (kind, step) in described_steps(schema) {
+            for kind in [StepKind::Begin, StepKind::Renew, StepKind::Complete, StepKind::Release] {
+                let Some(step) = kind.described_in(schema) else { continue };
                 for index in 0..step.calls.len() {
                     let mut covered = CoveredCall::new(schema, kind, step, index);
                     covered.add_met(program, met, ProgramCall { service, step: kind, index });
@@ -163,7 +164,9 @@ impl StepCoverage {
                 Goal::StoredResult => {
                     program.services.iter().any(|schema| schema.complete.is_some())
                 }
-                Goal::Replay => self.lists(StepKind::Begin, Meaning::Replay),
+                Goal::Replay => {
+                    self.replies_of(StepKind::Begin).any(|reply| reply.means == Meaning::Replay)
+                }
             };
             if !is_described || goals.has(*goal) {
                 continue;
@@ -177,7 +180,11 @@ impl StepCoverage {
     /// Why no schedule reaches the goal: what the step that must lead there replied.
     fn reason(&self, goal: Goal) -> String {
         let (step, wanted) = match goal {
-            Goal::Effect if self.has_met(StepKind::Begin, Meaning::Acquired) => {
+            Goal::Effect
+                if self
+                    .replies_of(StepKind::Begin)
+                    .any(|reply| reply.means == Meaning::Acquired && reply.is_met) =>
+            {
                 (StepKind::Renew, Meaning::Renewed)
             }
             Goal::Effect => (StepKind::Begin, Meaning::Acquired),
@@ -210,13 +217,8 @@ impl StepCoverage {
         )
     }
 
-    fn lists(&self, step: StepKind, means: Meaning) -> bool {
-        self.calls_of(step).any(|call| call.replies.iter().any(|reply| reply.means == means))
-    }
-
-    fn has_met(&self, step: StepKind, means: Meaning) -> bool {
-        self.calls_of(step)
-            .any(|call| call.replies.iter().any(|reply| reply.means == means && reply.is_met))
+    fn replies_of(&self, step: StepKind) -> impl Iterator<Item = &CoveredReply> {
+        self.calls_of(step).flat_map(|call| &call.replies)
     }
 
     fn calls_of(&self, step: StepKind) -> impl Iterator<Item = &CoveredCall> {
@@ -260,33 +262,19 @@ impl CoveredCall {
     /// Adds what was met at the program's calls that send this call.
     fn add_met(&mut self, program: &WorkerProgram, met: &[MetReplies], described: ProgramCall) {
         for (call, met) in program.calls.iter().zip(met) {
-            if (ProgramCall { step: call.step.described_step(), ..*call }) == described {
-                self.add(met);
+            if (ProgramCall { step: call.step.described_step(), ..*call }) != described {
+                continue;
+            }
+            for (reply, is_met) in self.replies.iter_mut().zip(&met.listed) {
+                reply.is_met |= *is_met;
+                self.is_sent |= *is_met;
+            }
+            if met.unlisted.is_some() {
+                self.is_sent = true;
+                self.unlisted.clone_from(&met.unlisted);
             }
         }
     }
-
-    fn add(&mut self, met: &MetReplies) {
-        for (reply, is_met) in self.replies.iter_mut().zip(&met.listed) {
-            reply.is_met |= *is_met;
-            self.is_sent |= *is_met;
-        }
-        if met.unlisted.is_some() {
-            self.is_sent = true;
-            self.unlisted.clone_from(&met.unlisted);
-        }
-    }
-}
-
-/// The steps that a schema describes, in the order of a record's life.
-fn described_steps(schema: &Schema) -> Vec<(StepKind, &Step)> {
-    let mut described = Vec::new();
-    for kind in [StepKind::Begin, StepKind::Renew, StepKind::Complete, StepKind::Release] {
-        if let Some(step) = kind.described_in(schema) {
-            described.push((kind, step));
-        }
-    }
-    described
 }
 
 /// A listed reply in words.

@@ -54,11 +54,10 @@ fn is_same_response(schema: &Schema, known: &[u8], carried: &[u8]) -> bool {
     if !schema.write.dates_results() {
         return false;
     }
-    let known =
-        decode::decode_value(schema, schema.result_key_index(), &Content::text(known.to_vec()));
-    let carried =
-        decode::decode_value(schema, schema.result_key_index(), &Content::text(carried.to_vec()));
-    match (known, carried) {
+    let read = |text: &[u8]| {
+        decode::decode_value(schema, schema.result_key_index(), &Content::text(text.to_vec()))
+    };
+    match (read(known), read(carried)) {
         (Reading::Value(known), Reading::Value(carried)) => {
             known.response.is_some()
                 && known.response == carried.response

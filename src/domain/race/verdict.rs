@@ -63,15 +63,12 @@ as_str!(RaceRule);
 impl RaceRule {
     /// Describes a round in which `winners` workers acquired the lock before it ended.
     pub(crate) fn sentence(self, winners: usize) -> String {
-        let sentence = match self {
-            Self::ManyWinners if winners > 2 => {
+        match self {
+            Self::ManyWinners => {
                 return format!(
                     "{winners} workers acquired the lock of one key, so the operation ran \
                     {winners} times."
                 );
-            }
-            Self::ManyWinners => {
-                "Two workers acquired the lock of one key, so the operation ran twice."
             }
             Self::EarlyReplay => {
                 "A response was replayed before any worker had begun to store one."
@@ -83,8 +80,8 @@ impl RaceRule {
             Self::WrongReply => {
                 "A request failed although it should have got the lock, a conflict or the response."
             }
-        };
-        sentence.to_owned()
+        }
+        .to_owned()
     }
 }
 

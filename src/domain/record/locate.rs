@@ -428,7 +428,7 @@ fn record(
     if let Some(author) = corrected_author(catalog, &record, other_schema.as_ref()) {
         record.author = author;
     }
-    note_extension(&mut record, catalog.extended());
+    note_extension(&mut record, &catalog.extended);
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
     record
 }

@@ -4,7 +4,7 @@
 use super::model::Schema;
 use super::steps::{Call, Meaning, Step};
 use super::ttl::TtlOf;
-use super::value_format::{State, Timestamp};
+use super::value_format::State;
 use super::value_template::{Placeholder, Template};
 
 impl Schema {
@@ -257,7 +257,11 @@ impl Schema {
     fn needs_missing_ttl<'a>(&self, words: impl Iterator<Item = &'a Template>) -> Option<String> {
         for word in words {
             for of in [TtlOf::Lock, TtlOf::Result] {
-                if self.ttl(of).is_none() && word.has(&placeholders_of(of)) {
+                let sent = match of {
+                    TtlOf::Lock => [Placeholder::LockTtl, Placeholder::LockTtlMilliseconds],
+                    TtlOf::Result => [Placeholder::ResultTtl, Placeholder::ResultTtlMilliseconds],
+                };
+                if self.ttl(of).is_none() && (word.has(&sent) || word.has_expiry(of)) {
                     let of = of.as_str();
                     return Some(format!(
                         "it sends or writes a {of} TTL, but this deployment has {of}s without TTL"
@@ -267,16 +271,6 @@ impl Schema {
         }
         None
     }
-}
-
-/// The placeholders of this TTL, and of the times that idemctl computes from it.
-fn placeholders_of(of: TtlOf) -> Vec<Placeholder> {
-    let mut placeholders = Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)).to_vec();
-    placeholders.extend(match of {
-        TtlOf::Lock => [Placeholder::LockTtl, Placeholder::LockTtlMilliseconds],
-        TtlOf::Result => [Placeholder::ResultTtl, Placeholder::ResultTtlMilliseconds],
-    });
-    placeholders
 }
 
 /// Names the parts that schema.toml lacks; `None` if it lacks none of them.

@@ -34,12 +34,15 @@ pub struct Catalog {
     result_words: Vec<Vec<u8>>,
     /// True if some schema recognises its results by more than the beginning of a JSON object.
     has_wrapped_results: bool,
-    extended: Extended,
-    shipped: Shipped,
-    /// The names of schemas that belong to the chosen ones, but that idemctl cannot read.
-    unreadable: Vec<String>,
+    /// The locks whose TTL operators extended.
+    pub(crate) extended: Extended,
+    /// The schemas that idemctl ships, which explain a value of another library.
+    pub(crate) shipped: Shipped,
+    /// The names of schemas that belong to the chosen ones, but that idemctl cannot read. A scan
+    /// cannot find their records.
+    pub(crate) unreadable: Vec<String>,
     /// The names of drafts. idemctl does not read a draft unless it is named.
-    drafts: Vec<String>,
+    pub(crate) drafts: Vec<String>,
 }
 
 /// One Redis key of a schema, as the catalog searches for it.
@@ -92,9 +95,12 @@ impl Catalog {
         all.includes_unprefixed =
             self.includes_unprefixed && self.chosen.iter().any(|schema| !schema.has_fixed_prefix());
         all.keys = keys_of_schemas(&everywhere(&all.all), &all.prefixed, all.includes_unprefixed);
-        all.with_extended(self.extended.clone())
-            .with_shipped(self.shipped.clone())
-            .with_unreadable(self.unreadable.clone())
+        Self {
+            extended: self.extended.clone(),
+            shipped: self.shipped.clone(),
+            unreadable: self.unreadable.clone(),
+            ..all
+        }
     }
 
     fn of(all: Vec<Arc<Schema>>, names: &[String]) -> Result<Self, String> {
@@ -158,21 +164,6 @@ impl Catalog {
         self
     }
 
-    /// Adds the locks whose TTL operators extended.
-    pub(crate) fn with_extended(self, extended: Extended) -> Self {
-        Self { extended, ..self }
-    }
-
-    /// Adds the schemas that idemctl ships, which explain a value of another library.
-    pub(crate) fn with_shipped(self, shipped: Shipped) -> Self {
-        Self { shipped, ..self }
-    }
-
-    /// The schemas that idemctl ships, those of published libraries included.
-    pub(crate) fn shipped(&self) -> &[Arc<Schema>] {
-        self.shipped.all()
-    }
-
     /// True if the operator says that the schema is that of the service: --schema names this one
     /// alone.
     pub(crate) fn is_only_named(&self, schema: &Schema) -> bool {
@@ -188,27 +179,6 @@ impl Catalog {
             && self.chosen.iter().any(|chosen| chosen.name == schema.name)
     }
 
-    /// Adds the names of schemas that belong to the chosen ones, but that idemctl cannot read.
-    pub(crate) fn with_unreadable(self, unreadable: Vec<String>) -> Self {
-        Self { unreadable, ..self }
-    }
-
-    /// Adds the names of drafts that idemctl does not read.
-    pub(crate) fn with_drafts(self, drafts: Vec<String>) -> Self {
-        Self { drafts, ..self }
-    }
-
-    /// The drafts that idemctl does not read, because they are not named.
-    pub(crate) fn drafts(&self) -> &[String] {
-        &self.drafts
-    }
-
-    /// The schemas that belong to the chosen ones, but that idemctl cannot read. A scan cannot find
-    /// their records.
-    pub(crate) fn unreadable(&self) -> &[String] {
-        &self.unreadable
-    }
-
     /// What no command covers, because it cannot read these schemas.
     pub(crate) fn covered(&self) -> Covered {
         let mut covered = Covered::default();
@@ -216,11 +186,6 @@ impl Catalog {
             covered.leave_out(format!("schema {name}"), "its files are invalid");
         }
         covered
-    }
-
-    /// The locks whose TTL operators extended.
-    pub(crate) fn extended(&self) -> &Extended {
-        &self.extended
     }
 
     /// Every known schema.

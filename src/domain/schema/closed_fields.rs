@@ -135,17 +135,18 @@ impl ClosedFields {
 /// field in it.
 fn split(path: &str) -> (&str, Cow<'_, str>) {
     let (parent, step) = path.rsplit_once('/').unwrap_or(("", path));
-    let name = if step.contains('~') {
-        // RFC 6901: `~1` is decoded before `~0`, so that `~01` becomes `~1` and not `/`.
-        step.replace("~1", "/").replace("~0", "~").into()
-    } else {
-        step.into()
-    };
+    let name = if step.contains('~') { unescaped(step).into() } else { step.into() };
     (parent, name)
 }
 
+/// The name of a field, as a step of a JSON pointer has it (RFC 6901).
+pub(crate) fn unescaped(step: &str) -> String {
+    // `~1` is decoded before `~0`, so that `~01` becomes `~1` and not `/`.
+    step.replace("~1", "/").replace("~0", "~")
+}
+
 /// Escapes a field's name for a JSON pointer (RFC 6901).
-fn escaped(name: &str) -> String {
+pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 

@@ -67,16 +67,18 @@ impl Encoding {
         }
     }
 
-    /// What a value of this encoding is, in words.
+    /// The usual name of the encoding.
     pub(crate) fn language(self) -> &'static str {
         match self {
-            Self::Json | Self::Newtonsoft => "JSON",
-            Self::Msgpack => "MessagePack",
-            Self::Php => "a serialized PHP value",
-            Self::Pickle => "a pickle of protocol 2 or newer",
-            Self::Marshal => "a Marshal value",
             Self::Text => "text",
-            Self::Hash | Self::Set | Self::Zset | Self::List => self.as_str(),
+            Self::Json => "JSON",
+            Self::Msgpack => "MessagePack",
+            Self::Pickle => "Python pickle",
+            Self::Php => "PHP serialize",
+            Self::Newtonsoft => "JSON of Newtonsoft.Json",
+            Self::Marshal => "Ruby Marshal",
+            Self::Zset => "sorted set",
+            Self::Hash | Self::Set | Self::List => self.as_str(),
         }
     }
 
@@ -100,31 +102,6 @@ impl Encoding {
     /// it.
     pub(crate) fn is_shown_only(self) -> bool {
         matches!(self, Self::Pickle | Self::Marshal)
-    }
-}
-
-/// The type of a Redis key, as a value format names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum ValueType {
-    String,
-    Hash,
-    Set,
-    Zset,
-    List,
-}
-
-impl ValueType {
-    /// The encoding of a value of this type; `None` for a string, whose encoding the format names
-    /// separately.
-    pub(super) fn encoding(self) -> Option<Encoding> {
-        match self {
-            Self::String => None,
-            Self::Hash => Some(Encoding::Hash),
-            Self::Set => Some(Encoding::Set),
-            Self::Zset => Some(Encoding::Zset),
-            Self::List => Some(Encoding::List),
-        }
     }
 }
 

@@ -148,10 +148,7 @@ impl KeyTemplate {
 
     /// The client's part of an idempotency key: the key without the groups before and after it.
     pub(crate) fn client_key<'a>(&self, key: &'a [u8]) -> &'a [u8] {
-        match &self.key {
-            KeyShape::Shaped(shape) => shape.key_in(key),
-            KeyShape::Any | KeyShape::Fixed => key,
-        }
+        self.shape().map_or(key, |shape| shape.key_in(key))
     }
 
     /// Which field of `[keys]` excludes a Redis key although the literals match. `None` if the
@@ -212,16 +209,17 @@ impl KeyTemplate {
     /// The template between the first placeholder and the last one; `None` if `{key}` is the only
     /// placeholder.
     pub(crate) fn groups(&self) -> Option<String> {
-        match &self.key {
-            KeyShape::Shaped(shape) => shape.groups(),
-            KeyShape::Any | KeyShape::Fixed => None,
-        }
+        self.shape()?.groups()
     }
 
     /// The regular expression that `{key}` must match.
     pub(crate) fn key_pattern(&self) -> Option<&str> {
+        self.shape()?.key_pattern()
+    }
+
+    fn shape(&self) -> Option<&Shape> {
         match &self.key {
-            KeyShape::Shaped(shape) => shape.key_pattern(),
+            KeyShape::Shaped(shape) => Some(shape),
             KeyShape::Any | KeyShape::Fixed => None,
         }
     }
@@ -245,10 +243,7 @@ impl KeyTemplate {
     /// How many literal bytes the template has. If several templates match a Redis key, the one
     /// with most literal bytes owns it.
     pub(crate) fn specificity(&self) -> usize {
-        let within = match &self.key {
-            KeyShape::Shaped(shape) => shape.literal_bytes(),
-            KeyShape::Any | KeyShape::Fixed => 0,
-        };
+        let within = self.shape().map_or(0, Shape::literal_bytes);
         self.before.len() + within + self.after.len()
     }
 

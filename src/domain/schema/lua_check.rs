@@ -38,16 +38,11 @@ pub(crate) fn check(text: &str, calls: &[ArgumentCounts]) -> Vec<LuaFault> {
 fn against_call(table: &str, used: &[(usize, usize)], call: &ArgumentCounts) -> Vec<LuaFault> {
     let sent = if table == "KEYS" { call.keys } else { call.args };
     let or_more = table == "ARGV" && call.more_args;
-    let count = match sent {
-        0 => "none".to_owned(),
-        1 => "one".to_owned(),
-        sent => sent.to_string(),
-    };
     let mut faults = Vec::new();
     for (number, line) in used {
         // KEYS and ARGV start at 1, so that position 0 is always nil.
         if (*number > sent && !or_more) || *number == 0 {
-            let message = format!("uses {table}[{number}], but the call sends {count}");
+            let message = format!("uses {table}[{number}], but the call sends {sent}");
             faults.push(LuaFault { line: *line, message });
         }
     }
@@ -162,8 +157,8 @@ mod tests {
 
     #[test]
     fn a_position_that_is_not_sent_breaks_the_script() {
-        assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends none"]);
-        assert_eq!(messages("return KEYS[0]", 1, 0), ["1: uses KEYS[0], but the call sends one"]);
+        assert_eq!(messages(SOUND, 1, 0), ["7: uses ARGV[1], but the call sends 0"]);
+        assert_eq!(messages("return KEYS[0]", 1, 0), ["1: uses KEYS[0], but the call sends 1"]);
     }
 
     #[test]

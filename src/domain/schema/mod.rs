@@ -12,7 +12,6 @@ pub(crate) mod lua_check;
 pub(crate) mod model;
 pub(crate) mod parse;
 mod protocol;
-mod protocol_text;
 pub(crate) mod raw;
 pub(crate) mod redis_keys;
 pub(crate) mod service_behavior;
@@ -44,7 +43,7 @@ pub(crate) use ttl::NO_TTL;
 pub use ttl::TtlOf;
 pub use value_format::State;
 pub(crate) use value_format::{
-    BodyEncoding, BodyIs, Clock, ExpiresAt, FieldPointers, PastExpiry, Timestamp, ValueFormat,
+    BodyEncoding, BodyIs, Clock, ExpiresAt, PastExpiry, Timestamp, ValueFormat,
 };
 pub(crate) use value_template::Template;
 pub(crate) use write_format::{HeaderNames, HeadersAs, Keeps, Numbers, WriteFormat};

@@ -14,7 +14,7 @@ use super::steps::{Action, Call, Reply, Step};
 use super::ttl::{NO_TTL, TtlOf};
 use super::value_format::{BodyIs, State, ValueFormat};
 use super::value_template::{Placeholder, Template};
-use super::write_format::{TIMES, WriteFormat};
+use super::write_format::WriteFormat;
 use crate::domain::record::Evidence;
 
 /// How many bytes of a value idemctl reads to recognise a record of most schemas. They show the
@@ -162,18 +162,12 @@ impl Schema {
 
     /// The calls of the begin step; empty if the schema does not describe the step.
     pub fn begin_calls(&self) -> &[Call] {
-        match &self.begin {
-            Some(step) => &step.calls,
-            None => &[],
-        }
+        calls_of(self.begin.as_ref())
     }
 
     /// The calls of the complete step; empty if the schema does not describe the step.
     pub fn complete_calls(&self) -> &[Call] {
-        match &self.complete {
-            Some(step) => &step.calls,
-            None => &[],
-        }
+        calls_of(self.complete.as_ref())
     }
 
     /// Whether this deployment states a TTL, or idemctl estimates it from the schema's default.
@@ -228,31 +222,22 @@ impl Schema {
 
     /// True if the complete step sends the TTL of results in milliseconds.
     pub(crate) fn sends_result_ttl_in_milliseconds(&self) -> bool {
-        let mut words = self.complete_calls().iter().flat_map(Call::words);
-        words.any(|word| word.has(&[Placeholder::ResultTtlMilliseconds]))
+        send(self.complete_calls(), &[Placeholder::ResultTtlMilliseconds])
     }
 
     /// True if the complete step sends the whole result.
     pub(crate) fn sends_result_value(&self) -> bool {
-        let mut words = self.complete_calls().iter().flat_map(Call::words);
-        words.any(|word| word.has(&[Placeholder::ResultValue]))
+        send(self.complete_calls(), &[Placeholder::ResultValue])
     }
 
     /// True if a call of the step sends the time, directly or in a value that it stores.
     pub(crate) fn sends_time(&self, step: &Step) -> bool {
-        for word in step.calls.iter().flat_map(Call::words) {
-            if word.has(&TIMES) {
-                return true;
-            }
-            // A value may contain the time although the words of the call do not.
-            if word.has(&[Placeholder::LockValue]) && self.write.keeps_time() {
-                return true;
-            }
-            if word.has(&[Placeholder::ResultValue]) && self.write.dates_results() {
-                return true;
-            }
-        }
-        false
+        // A value may contain the time although the words of the call do not.
+        step.calls.iter().flat_map(Call::words).any(|word| {
+            word.has_time()
+                || word.has(&[Placeholder::LockValue]) && self.write.keeps_time()
+                || word.has(&[Placeholder::ResultValue]) && self.write.dates_results()
+        })
     }
 
     /// True if a lock holds a hash that the client compares with the hash of its request's payload.
@@ -270,29 +255,24 @@ impl Schema {
     /// True if a worker sends its owner ID, in a value or to a script.
     pub fn names_owner(&self) -> bool {
         let in_values = self.write.values().any(|(_, value)| value.has(&[Placeholder::Owner]));
-        let mut calls = self.steps().flat_map(|step| &step.calls);
-        in_values || calls.any(|call| call.words().any(|word| word.has(&[Placeholder::Owner])))
+        in_values || self.steps().any(|step| send(&step.calls, &[Placeholder::Owner]))
     }
 
     /// True if the begin step sends the owner of its lock. If not, a script may assign one.
     pub(crate) fn begin_sends_owner(&self) -> bool {
-        let lock_has_owner = match &self.write.lock_value {
-            Some(value) => value.has(&[Placeholder::Owner]),
-            None => false,
-        };
-        self.begin_calls().iter().flat_map(Call::words).any(|word| {
-            word.has(&[Placeholder::Owner])
-                || (lock_has_owner && word.has(&[Placeholder::LockValue]))
-        })
+        let lock = self.write.lock_value.as_ref();
+        let lock_has_owner = lock.is_some_and(|value| value.has(&[Placeholder::Owner]));
+        let begin = self.begin_calls();
+        send(begin, &[Placeholder::Owner])
+            || lock_has_owner && send(begin, &[Placeholder::LockValue])
     }
 
     /// True if the begin step sends a hash of the request's payload, or the client compares it with
     /// the stored hash.
     pub(crate) fn compares_payloads(&self) -> bool {
-        self.begin_calls().iter().any(|call| {
-            call.words().any(|word| word.has(&[Placeholder::Fingerprint]))
-                || call.replies.iter().any(Reply::is_for_other_payloads)
-        })
+        let mut replies = self.begin_calls().iter().flat_map(|call| &call.replies);
+        send(self.begin_calls(), &[Placeholder::Fingerprint])
+            || replies.any(Reply::is_for_other_payloads)
     }
 
     /// True if the begin step rejects a request whose payload differs from the stored one. What it
@@ -313,9 +293,20 @@ impl Schema {
             .any(|format| format.fields.pointers().any(|(described, _)| described == field))
     }
 
-    /// The steps that the schema describes, in the order of a record's life.
+    /// The steps that the schema describes, with their names, in the order of a record's life.
+    pub(crate) fn named_steps(&self) -> impl Iterator<Item = (&'static str, &Step)> {
+        let steps = [
+            ("begin", &self.begin),
+            ("renew", &self.renew),
+            ("complete", &self.complete),
+            ("release", &self.release),
+        ];
+        steps.into_iter().filter_map(|(name, step)| Some((name, step.as_ref()?)))
+    }
+
+    /// The same steps without their names.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        [&self.begin, &self.renew, &self.complete, &self.release].into_iter().flatten()
+        self.named_steps().map(|(_, step)| step)
     }
 
     /// The Redis name of the type that the schema keeps at the Redis key with this index.
@@ -430,6 +421,15 @@ impl Schema {
     pub(crate) fn index_of(&self, role: Role) -> Option<usize> {
         redis_keys::index_of(&self.keys, role)
     }
+}
+
+fn calls_of(step: Option<&Step>) -> &[Call] {
+    step.map_or(&[], |step| &step.calls)
+}
+
+/// True if a word of these calls contains one of these placeholders.
+fn send(calls: &[Call], any: &[Placeholder]) -> bool {
+    calls.iter().flat_map(Call::words).any(|word| word.has(any))
 }
 
 /// A TTL of at most `most`. A service that sets no TTL does not set this one either.

@@ -14,14 +14,14 @@ use std::time::Duration;
 
 use self::symbol_table::SymbolTable;
 use super::files_hash;
-use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wrong};
+use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
 use super::raw::{RawSchema, RawStep};
 use super::redis_keys::Prefixes;
 use super::steps::{Meaning, Step};
 use super::ttl::{NO_TTL, TtlOf};
-use super::value_format::{State, Timestamp};
+use super::value_format::State;
 use super::value_template::Placeholder;
 use super::write_format::WriteFormat;
 use super::written;
@@ -74,30 +74,18 @@ pub(crate) struct CompiledIn<'a> {
 /// All errors, at least one, in the order of their lines.
 pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaError>> {
     let SchemaSource { file, toml, compiled_in, scripts, origin, prefixes } = source;
-    let file = file.to_owned();
-    let raw: RawSchema = match compiled_in {
-        Some(compiled_in) => match serde_json::from_str(compiled_in.json) {
-            Ok(raw) => raw,
-            // The lines of the JSON are not those of the file.
-            Err(wrong) => {
-                return Err(vec![SchemaError { file, line: 1, message: wrong.to_string() }]);
-            }
-        },
-        None => match toml::from_str(toml) {
-            Ok(raw) => raw,
-            Err(wrong) => {
-                let mut found = syntax_errors::open_points(toml);
-                if found.is_empty() {
-                    found = syntax_errors::all(toml, wrong);
-                }
-                let mut errors = Vec::new();
-                for (line, message) in found {
-                    errors.push(SchemaError { file: file.clone(), line, message });
-                }
-                return Err(errors);
-            }
-        },
+    let error = |(line, message)| SchemaError { file: file.to_owned(), line, message };
+    let raw: Result<RawSchema, Vec<(usize, String)>> = match compiled_in {
+        // The lines of the JSON are not those of the file.
+        Some(compiled_in) => {
+            serde_json::from_str(compiled_in.json).map_err(|wrong| vec![(1, wrong.to_string())])
+        }
+        None => toml::from_str(toml).map_err(|wrong| {
+            let open = syntax_errors::open_points(toml);
+            if open.is_empty() { syntax_errors::all(toml, wrong) } else { open }
+        }),
     };
+    let raw = raw.map_err(|found| found.into_iter().map(&error).collect::<Vec<_>>())?;
     let scripts: BTreeMap<_, _> =
         scripts.into_iter().map(|script| (script.name.clone(), script)).collect();
     let files_hash = match compiled_in {
@@ -108,35 +96,12 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
             files_hash::of(toml, names_and_texts)
         }
     };
-    let is_older = raw.format < FORMAT;
-    let found = match resolve(raw, scripts, prefixes, origin) {
-        Ok(schema) if !is_older => return Ok(Schema { files_hash, ..schema }),
-        Ok(_) => Vec::new(),
-        Err(found) => found,
+    let mut errors: Vec<_> = match resolve(raw, scripts, prefixes, origin) {
+        Ok(schema) => return Ok(Schema { files_hash, ..schema }),
+        Err(found) => found.iter().map(|wrong| error((wrong.line(toml), wrong.told()))).collect(),
     };
-    let mut errors = Vec::new();
-    for wrong in found {
-        let line = wrong.line(toml);
-        errors.push(SchemaError { file: file.clone(), line, message: wrong.told() });
-    }
     errors.sort_by_key(|error| error.line);
-    if is_older {
-        return Err(vec![older_format(file, toml, &errors)]);
-    }
     Err(errors)
-}
-
-/// One error for a file of format 1, with all lines to change.
-fn older_format(file: String, toml: &str, changes: &[SchemaError]) -> SchemaError {
-    let line = line_of_key(toml, "format");
-    let mut message = format!(
-        "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. Change \
-        these lines, then run `idemctl schema check DIR`:\n  line {line}: write `format = {FORMAT}`"
-    );
-    for change in changes {
-        message.push_str(&format!("\n  line {}: {}", change.line, change.message));
-    }
-    SchemaError { file, line, message }
 }
 
 /// Parses and checks a schema.
@@ -163,18 +128,22 @@ fn resolve(
 ) -> AllChecked<Schema> {
     let mut raw = raw;
     let mut scripts = scripts;
-    let mut found = check_format(&mut raw)?;
+    let mut found = Vec::new();
+    all(check_format(raw.format))?;
     all(check_name(&raw.name))?;
-    let described = described_steps(&raw);
+    // An error in a step of the protocol is at the line that names the protocol.
+    let [begin_at, complete_at, release_at] =
+        [("begin", &raw.begin), ("complete", &raw.complete), ("release", &raw.release)].map(
+            |(name, step)| {
+                let is_own = step.is_some() || raw.protocol.is_none();
+                if is_own { name } else { protocol::PROTOCOL }
+            },
+        );
     all(written::add_formats(&mut raw))?;
     if raw.value.is_empty() {
         return all(wrong("write a [[value]] for each value format, or a [write] that shows it"));
     }
     all(protocol::add_steps(&mut raw, &mut scripts))?;
-    // An error in a step of the protocol is at the line that names the protocol.
-    let of_file = |step: &'static str| {
-        if described.contains(&step) { step } else { protocol::PROTOCOL }
-    };
     let mut places = all(keys::resolve(&raw, prefixes).at("keys"))?;
     // There is at least one place, and the first has the prefix in use.
     let (prefix, keys) = places.remove(0);
@@ -197,10 +166,10 @@ fn resolve(
     let write = raw.write.clone().unwrap_or_default();
     found.extend(check_written(&write, lock_ttl, result_ttl).at("write").err());
     symbols.unset = unset(&write, lock_ttl, result_ttl);
-    let begin = step(&symbols, of_file("begin"), raw.begin.as_ref(), BEGIN, &mut found);
+    let begin = step(&symbols, begin_at, raw.begin.as_ref(), BEGIN, &mut found);
     let renew = step(&symbols, "renew", raw.renew.as_ref(), RENEW, &mut found);
-    let complete = step(&symbols, of_file("complete"), raw.complete.as_ref(), COMPLETE, &mut found);
-    let release = step(&symbols, of_file("release"), raw.release.as_ref(), RELEASE, &mut found);
+    let complete = step(&symbols, complete_at, raw.complete.as_ref(), COMPLETE, &mut found);
+    let release = step(&symbols, release_at, raw.release.as_ref(), RELEASE, &mut found);
     if !found.is_empty() {
         return Err(found);
     }
@@ -233,48 +202,19 @@ fn resolve(
     })
 }
 
-/// The steps that the file describes itself, and not by its protocol.
-fn described_steps(raw: &RawSchema) -> Vec<&'static str> {
-    let mut described = vec!["renew"];
-    for (name, step) in
-        [("begin", &raw.begin), ("complete", &raw.complete), ("release", &raw.release)]
-    {
-        if step.is_some() || raw.protocol.is_none() {
-            described.push(name);
-        }
+fn check_format(format: u32) -> Checked<()> {
+    if format == FORMAT {
+        return Ok(());
     }
-    described
-}
-
-/// The errors about the format of the file that no other check finds.
-///
-/// # Errors
-/// The file has the format of a newer idemctl.
-fn check_format(raw: &mut RawSchema) -> AllChecked<Vec<Wrong>> {
-    let mut found = Vec::new();
-    if raw.format > FORMAT {
-        let message =
-            format!("format {} is not known; this idemctl reads format {FORMAT}", raw.format);
-        return all(wrong(message).at("format"));
-    }
-    if raw.format == FORMAT {
-        return Ok(found);
-    }
-    let keys = &mut raw.keys;
-    for (name, template) in
-        [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)]
-    {
-        if let Some(template) = template
-            && template.contains('\\')
-        {
-            // Changed here, too, so that the other checks find the other lines to change.
-            *template = template.replace('\\', r"\\");
-            let escapes: Checked<()> =
-                wrong("double each backslash, which is an escape in format 2");
-            found.extend(escapes.at(name).at("keys").err());
-        }
-    }
-    Ok(found)
+    let message = if format > FORMAT {
+        format!("format {format} is not known; this idemctl reads format {FORMAT}")
+    } else {
+        format!(
+            "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. \
+            Write it, double each backslash in [keys], and run `idemctl schema check DIR`"
+        )
+    };
+    wrong(message).at("format")
 }
 
 fn check_name(name: &str) -> Checked<()> {
@@ -324,8 +264,7 @@ fn check_written(write: &WriteFormat, lock_ttl: Duration, result_ttl: Duration) 
             .at(name);
         }
         for (of, ttl) in [(TtlOf::Lock, lock_ttl), (TtlOf::Result, result_ttl)] {
-            if ttl == NO_TTL && text.has(&Timestamp::ALL.map(|unit| Placeholder::Expires(of, unit)))
-            {
+            if ttl == NO_TTL && text.has_expiry(of) {
                 let message =
                     format!("it ends with a {0} TTL, and [ttl] has no {0} TTL", of.as_str());
                 return wrong(message).at(name);

@@ -1,17 +1,16 @@
 //! The protocols that a `schema.toml` can name instead of describing each call. A protocol expands
 //! to `[begin]`, `[complete]` and `[release]`, written as the file would write them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::decoder::{Decoder, Encoding, ValueType};
+use super::closed_fields::unescaped;
+use super::decoder::{Decoder, Encoding};
 use super::location::{At as _, Checked, wrong};
 use super::model::Script;
-use super::protocol_text::{command, is, is_met, placeholder, script, text};
 use super::raw::{Protocol, RawSchema, RawStep, RawValue, TtlUnit};
-use super::redis_keys::Role;
 use super::service_behavior::OnFailure;
 use super::steps::Meaning;
 use super::ttl::NO_TTL;
@@ -35,15 +34,7 @@ const SCRIPTS: [(&str, &str); 3] = [
 const CLIENT_MEANINGS: [Meaning; 4] =
     [Meaning::Conflict, Meaning::Replay, Meaning::Mismatch, Meaning::Fail];
 
-/// The steps of a protocol for one schema.
-pub(super) struct ExpandedSteps {
-    /// The steps that the file does not describe itself, as TOML.
-    pub(super) toml: String,
-    /// The scripts that the steps send.
-    pub(super) scripts: Vec<Script>,
-}
-
-/// The steps in the TOML of [`ExpandedSteps`].
+/// The steps of a protocol, as its TOML has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Steps {
@@ -67,7 +58,7 @@ pub(super) fn add_steps(
         }
         return Ok(());
     };
-    let steps: Steps = match toml::from_str(&expanded.toml) {
+    let steps: Steps = match toml::from_str(&expanded) {
         Ok(steps) => steps,
         Err(error) => return wrong(error.message().to_owned()).at(PROTOCOL),
     };
@@ -87,13 +78,15 @@ pub(super) fn add_steps(
             *own = of_protocol;
         }
     }
-    for script in expanded.scripts {
-        if scripts.contains_key(&script.name) {
-            let name = &script.name;
+    for (name, text) in SCRIPTS {
+        if !expanded.contains(&format!("script = \"{name}\"")) {
+            continue;
+        }
+        let script = Script { name: name.to_owned(), text: text.into() };
+        if scripts.insert(script.name.clone(), script).is_some() {
             return wrong(format!("rename {name}.lua: the protocol has a script of that name"))
                 .at(PROTOCOL);
         }
-        scripts.insert(script.name.clone(), script);
     }
     Ok(())
 }
@@ -104,23 +97,23 @@ fn has_calls(step: Option<&RawStep>) -> bool {
     step.is_some_and(|step| !step.call.is_empty())
 }
 
-/// The steps of the schema's protocol; `None` if the file names none.
+/// The steps of the schema's protocol that the file does not describe itself, as TOML; `None` if
+/// the file names no protocol.
 ///
 /// # Errors
 /// The schema does not have what the protocol needs.
-pub(super) fn expand(raw: &RawSchema) -> Checked<Option<ExpandedSteps>> {
+fn expand(raw: &RawSchema) -> Checked<Option<String>> {
     let Some(protocol) = raw.protocol else { return Ok(None) };
-    let expansion = Expansion { raw, toml: String::new() };
-    match expansion.expand(protocol) {
-        Ok(toml) => {
-            let mut scripts = Vec::new();
-            for (name, text) in SCRIPTS {
-                if toml.contains(&format!("script = \"{name}\"")) {
-                    scripts.push(Script { name: name.to_owned(), text: text.into() });
-                }
-            }
-            Ok(Some(ExpandedSteps { toml, scripts }))
-        }
+    let is_one_key = raw.keys.record.is_some();
+    let (lock, result) = if is_one_key { ("record", "record") } else { ("lock", "result") };
+    let expansion = Expansion { raw, lock, result };
+    let expanded = expansion.check(protocol).and_then(|()| match protocol {
+        Protocol::SetNxGet => Ok(expansion.set_nx_get(false)),
+        Protocol::GetSetNx => Ok(expansion.set_nx_get(true)),
+        Protocol::FencedScript => expansion.fenced_script(),
+    });
+    match expanded {
+        Ok(toml) => Ok(Some(toml)),
         Err(why) => {
             wrong(format!("`{}` does not fit this schema: {why}", protocol.as_str())).at(PROTOCOL)
         }
@@ -156,33 +149,22 @@ pub(crate) fn expanded(toml: &str) -> Result<String, String> {
             }
         }
     }
-    let mut text = document.to_string();
-    if let Some(steps) = steps {
-        text.push_str(&steps.toml);
-    }
-    Ok(text)
+    Ok(document.to_string() + &steps.unwrap_or_default())
 }
 
-/// An expansion in progress.
+/// A schema whose protocol is expanded.
+#[derive(Clone, Copy)]
 struct Expansion<'a> {
     raw: &'a RawSchema,
-    toml: String,
+    /// The word for the lock's Redis key in `when` and in placeholders; `record` if it is also the
+    /// result's.
+    lock: &'a str,
+    result: &'a str,
 }
 
-impl<'a> Expansion<'a> {
-    fn expand(mut self, protocol: Protocol) -> Result<String, String> {
-        self.check(protocol)?;
-        let lock = self.role(Role::Lock);
-        let result = self.role(Role::Result);
-        match protocol {
-            Protocol::SetNxGet | Protocol::GetSetNx => self.set_nx_get(protocol),
-            Protocol::FencedScript => self.fenced_script(lock, result)?,
-        }
-        Ok(self.toml)
-    }
-
+impl Expansion<'_> {
     /// Checks that the schema has what every step of the protocol needs.
-    fn check(&self, protocol: Protocol) -> Result<(), String> {
+    fn check(self, protocol: Protocol) -> Result<(), String> {
         let keys = &self.raw.keys;
         let is_one_key = keys.record.is_some();
         match protocol {
@@ -202,25 +184,25 @@ impl<'a> Expansion<'a> {
             );
         }
         for meaning in self.raw.client.keys() {
-            let is_known = CLIENT_MEANINGS.iter().any(|known| known.as_str() == meaning);
-            if !is_known {
-                let known: Vec<_> = CLIENT_MEANINGS.iter().map(Meaning::as_str).collect();
+            let known = CLIENT_MEANINGS.map(|known| known.as_str());
+            if !known.contains(&meaning.as_str()) {
                 return Err(format!(
                     "no client gets `{meaning}` (in `client`); the meanings are {}",
                     known.join(", ")
                 ));
             }
         }
-        for (state, name) in [(State::InProgress, "lock_value"), (State::Completed, "result_value")]
-        {
+        let [lock_value, result_value] = match &self.raw.write {
+            Some(write) => [&write.lock_value, &write.result_value],
+            None => [&None, &None],
+        };
+        for (state, name, written) in [
+            (State::InProgress, "lock_value", lock_value),
+            (State::Completed, "result_value", result_value),
+        ] {
             if values(self.raw, state).next().is_none() {
                 return Err(format!("no [[value]] has the state `{}`", state.as_str()));
             }
-            let write = self.raw.write.as_ref();
-            let written = write.and_then(|write| match state {
-                State::InProgress => write.lock_value.as_ref(),
-                _ => write.result_value.as_ref(),
-            });
             if written.is_none() {
                 return Err(format!("it sends `{name}`, so [write] needs it"));
             }
@@ -229,7 +211,7 @@ impl<'a> Expansion<'a> {
             return Err("it takes no released record over; describe [begin]".to_owned());
         }
         for value in &self.raw.value {
-            if value.kind == Some(ValueType::Hash) {
+            if value.kind == Some(Encoding::Hash) {
                 return Err(format!("it stores strings, and `{}` is another type", value.name));
             }
             // `SET NX` and `EXISTS` see a value whose contained expiry has passed as any other.
@@ -243,60 +225,88 @@ impl<'a> Expansion<'a> {
         Ok(())
     }
 
-    fn set_nx_get(&mut self, protocol: Protocol) {
-        if self.raw.begin.is_none() {
-            let reads_first = protocol == Protocol::GetSetNx;
-            let after_lock = if reads_first { Meaning::Conflict } else { Meaning::Next };
-            let without_value = if reads_first { Meaning::Next } else { Meaning::Conflict };
-            if reads_first {
-                self.reads_record(without_value);
-            }
-            let mut words = vec!["SET", "{record}", "{lock_value}", "NX"];
-            words.extend(self.lock_ttl_words());
-            self.call("begin", &command(&words));
-            self.reply("word = \"OK\"", Meaning::Acquired, Some("{ record = \"absent\" }"));
-            self.reply("nil = true", after_lock, None);
-            self.end();
-            if !reads_first {
-                self.reads_record(without_value);
-            }
+    fn set_nx_get(self, reads_first: bool) -> String {
+        let RawSchema { begin, complete, release, ttl, .. } = self.raw;
+        let mut toml = String::new();
+        if begin.is_none() {
+            let [after_lock, without] = if reads_first {
+                [Meaning::Conflict, Meaning::Next]
+            } else {
+                [Meaning::Next, Meaning::Conflict]
+            };
+            let (after_lock, without) = (self.means(after_lock), self.means(without));
+            let values = self.value_replies();
+            let damaged = self.damaged_replies();
+            let read = format!(
+                r#"
+[[begin.call]]
+command = ["GET", "{{record}}"]
+replies = [
+{values}  {{ nil = true, {without} }},
+{damaged}]
+"#
+            );
+            let ttl = self.sent_ttl(ttl.lock, "lock");
+            let set = format!(
+                r#"
+[[begin.call]]
+command = ["SET", "{{record}}", "{{lock_value}}", "NX"{ttl}]
+replies = [
+  {{ word = "OK", means = "acquired", when = {{ record = "absent" }} }},
+  {{ nil = true, {after_lock} }},
+]
+"#
+            );
+            toml += &if reads_first { read + &set } else { set + &read };
         }
-        if !has_calls(self.raw.complete.as_ref()) {
-            self.step("complete", false);
-            let mut words = vec!["SET", "{record}", "{result_value}"];
-            words.extend(self.result_ttl_words());
-            self.call("complete", &command(&words));
-            self.reply("word = \"OK\"", Meaning::Stored, Some("{}"));
-            self.end();
+        if !has_calls(complete.as_ref()) {
+            let note = note(complete.as_ref());
+            let ttl = self.sent_ttl(ttl.result, "result");
+            toml += &format!(
+                r#"
+[complete]
+checks_owner = false
+{note}
+[[complete.call]]
+command = ["SET", "{{record}}", "{{result_value}}"{ttl}]
+replies = [
+  {{ word = "OK", means = "stored", when = {{}} }},
+]
+"#
+            );
         }
         if self.releases() {
-            self.step("release", false);
-            self.call("release", &command(&["DEL", "{record}"]));
-            let present = is("record", "present");
-            self.reply("integer = 1", Meaning::Released, Some(&present));
-            self.reply("integer = 0", Meaning::Refused, None);
-            self.end();
+            let note = note(release.as_ref());
+            toml += &format!(
+                r#"
+[release]
+checks_owner = false
+{note}
+[[release.call]]
+command = ["DEL", "{{record}}"]
+replies = [
+  {{ integer = 1, means = "released", when = {{ record = "present" }} }},
+  {{ integer = 0, means = "refused" }},
+]
+"#
+            );
         }
+        toml
     }
 
-    /// The call that reads the record; `without` is what its absence means.
-    fn reads_record(&mut self, without: Meaning) {
-        self.call("begin", &command(&["GET", "{record}"]));
-        self.value_replies("record", None);
-        self.reply("nil = true", without, None);
-        self.wrong_type("record", None);
-        self.other_text("record", None);
-        self.end();
-    }
-
-    fn fenced_script(&mut self, lock: &str, result: &str) -> Result<(), String> {
-        let Some(owner) = owner_path(self.raw)? else {
-            return Err("it compares the owner, so locks need `fields = { owner = … }`".to_owned());
+    fn fenced_script(self) -> Result<String, String> {
+        let Self { raw, lock, result } = self;
+        let Some(owner) = owner_path(raw) else {
+            return Err(
+                "it compares the owner, so each lock needs `fields = { owner = … }`, at one place \
+                of plain JSON"
+                    .to_owned(),
+            );
         };
         // In one Redis key, the script could not tell such a result from the lock.
         let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
         if lock == result
-            && let Some(value) = self.raw.value.iter().find(names_owner)
+            && let Some(value) = raw.value.iter().find(names_owner)
         {
             return Err(format!(
                 "its scripts know a lock by its owner, and `{}` names the owner as well; describe \
@@ -304,184 +314,168 @@ impl<'a> Expansion<'a> {
                 value.name
             ));
         }
-        if self.raw.begin.is_none() {
-            let ttl = self.lock_ttl_ms();
-            let call = script(
-                "fenced_begin",
-                &[&placeholder(result), &placeholder(lock)],
-                &["{lock_value}", ttl],
-            );
-            self.call("begin", &call);
-            // The script reads the result first, and the lock only if there is no result.
-            let read_first = if lock == result { None } else { Some(result) };
-            let absent = match read_first {
-                None => is(lock, "absent"),
-                Some(first) => format!("{{ {lock} = \"absent\", {first} = \"absent\" }}"),
-            };
-            self.reply("nil = true", Meaning::Acquired, Some(&absent));
-            self.wrong_type(lock, read_first);
-            self.value_replies(lock, read_first);
-            self.other_text(lock, read_first);
-            self.end();
+        let sent = |ttl, word| if ttl == Some(NO_TTL) { "" } else { word };
+        let mut held = Vec::new();
+        for value in values(raw, State::InProgress) {
+            held.push(format!("{{ {lock} = {} }}", text(&value.name)));
         }
-        if !has_calls(self.raw.complete.as_ref()) {
-            self.step("complete", true);
-            let ttl = self.result_ttl_ms();
-            let call = script(
-                "fenced_complete",
-                &[&placeholder(lock), &placeholder(result)],
-                &["{owner}", &owner, "{result_value}", ttl],
+        let held = held.join(", ");
+        let owner = text(&owner);
+        let mut toml = String::new();
+        if raw.begin.is_none() {
+            let ttl = sent(raw.ttl.lock, "{lock_ttl_ms}");
+            let without_result = self.without_result();
+            let values = self.value_replies();
+            let damaged = self.damaged_replies();
+            toml += &format!(
+                r#"
+[[begin.call]]
+script = "fenced_begin"
+keys = ["{{{result}}}", "{{{lock}}}"]
+args = ["{{lock_value}}", "{ttl}"]
+replies = [
+  {{ nil = true, means = "acquired", when = {{ {lock} = "absent"{without_result} }} }},
+{values}{damaged}]
+"#
             );
-            self.call("complete", &call);
-            let held = self.held(lock);
-            self.reply("integer = 1", Meaning::Stored, Some(&held));
-            self.reply("integer = 0", Meaning::Refused, Some("{}"));
-            let wrong_type = format!("{{ {lock} = \"wrong-type\" }}");
-            self.reply("error = \"WRONGTYPE\"", Meaning::Refused, Some(&wrong_type));
-            self.end();
+        }
+        if !has_calls(raw.complete.as_ref()) {
+            let ttl = sent(raw.ttl.result, "{result_ttl_ms}");
+            let note = note(raw.complete.as_ref());
+            toml += &format!(
+                r#"
+[complete]
+checks_owner = true
+{note}
+[[complete.call]]
+script = "fenced_complete"
+keys = ["{{{lock}}}", "{{{result}}}"]
+args = ["{{owner}}", {owner}, "{{result_value}}", "{ttl}"]
+replies = [
+  {{ integer = 1, means = "stored", when = [{held}] }},
+  {{ integer = 0, means = "refused", when = {{}} }},
+  {{ error = "WRONGTYPE", means = "refused", when = {{ {lock} = "wrong-type" }} }},
+]
+"#
+            );
         }
         if self.releases() {
-            self.step("release", true);
-            self.releases_own(lock, &owner);
+            let note = note(raw.release.as_ref());
+            toml += &format!(
+                r#"
+[release]
+checks_owner = true
+{note}
+[[release.call]]
+script = "fenced_release"
+keys = ["{{{lock}}}"]
+args = ["{{owner}}", {owner}]
+replies = [
+  {{ integer = 1, means = "released", when = [{held}] }},
+  {{ integer = 0, means = "refused", when = {{}} }},
+  {{ error = "WRONGTYPE", means = "refused", when = {{ {lock} = "wrong-type" }} }},
+]
+"#
+            );
         }
-        Ok(())
+        Ok(toml)
     }
 
     /// True if the release step is to be written. A service that keeps its locks has none.
-    fn releases(&self) -> bool {
+    fn releases(self) -> bool {
         !has_calls(self.raw.release.as_ref())
             && self.raw.service.on_failure != Some(OnFailure::Keep)
     }
 
-    /// The word for a role in `when` and in placeholders: `record` if one Redis key has both roles.
-    fn role(&self, role: Role) -> &'static str {
-        if self.raw.keys.record.is_some() { Role::Record.as_str() } else { role.as_str() }
+    /// The rest of a condition about the lock: its script reads the result first, and the lock only
+    /// if there is no result.
+    fn without_result(self) -> String {
+        let Self { lock, result, .. } = self;
+        if lock == result { String::new() } else { format!(", {result} = \"absent\"") }
     }
 
     /// The replies for the values that the client reads: a result, with or without another payload,
-    /// and a lock at this role. The script reads `read_first` before the lock.
-    fn value_replies(&mut self, role: &str, read_first: Option<&str>) {
-        let mut read = Vec::new();
+    /// and a lock.
+    fn value_replies(self) -> String {
+        let mut replies = String::new();
         // A result first: a lock that may be any text would match the text of a result.
         for state in [State::Completed, State::Failed, State::InProgress] {
             for value in values(self.raw, state) {
-                let at = value.at.as_deref().unwrap_or(role);
-                if state.is_result() || at == role {
-                    read.push((at, value));
+                let at = value.at.as_deref().unwrap_or(self.lock);
+                let name = text(&value.name);
+                let (mut means, mut behind) = (self.means(Meaning::Replay), String::new());
+                if state == State::InProgress {
+                    if at != self.lock {
+                        continue;
+                    }
+                    (means, behind) = (self.means(Meaning::Conflict), self.without_result());
+                } else if value.fields.fingerprint.is_some() {
+                    let other = self.means(Meaning::Mismatch);
+                    replies += &format!(
+                        "  {{ value = {name}, {other}, when = {{ {at} = {name}, fingerprint = \
+                        \"other\" }} }},\n"
+                    );
                 }
+                replies += &format!(
+                    "  {{ value = {name}, {means}, when = {{ {at} = {name}{behind} }} }},\n"
+                );
             }
         }
-        for (at, value) in read {
-            let found = format!("value = {}", text(&value.name));
-            let name = text(&value.name);
-            let is_result = value.is_result();
-            if value.fields.fingerprint.is_some() && is_result {
-                let other = format!("{{ {at} = {name}, fingerprint = \"other\" }}");
-                self.reply(&found, Meaning::Mismatch, Some(&other));
+        replies
+    }
+
+    /// The replies for Redis keys of another type, and for a text that no `[[value]]` matches,
+    /// unless one matches any text.
+    fn damaged_replies(self) -> String {
+        let Self { raw, lock, result } = self;
+        let mut replies = String::new();
+        let fails = self.means(Meaning::Fail);
+        let behind = self.without_result();
+        for (pattern, state) in
+            [("error = \"WRONGTYPE\"", "wrong-type"), ("text = true", "unreadable")]
+        {
+            if state == "unreadable" && raw.value.iter().any(takes_any_text) {
+                continue;
             }
-            let means = if is_result { Meaning::Replay } else { Meaning::Conflict };
-            let when = match read_first {
-                Some(first) if !is_result => format!("{{ {at} = {name}, {first} = \"absent\" }}"),
-                _ => format!("{{ {at} = {name} }}"),
-            };
-            self.reply(&found, means, Some(&when));
-        }
-    }
-
-    /// The reply for Redis keys of another type.
-    fn wrong_type(&mut self, role: &str, read_first: Option<&str>) {
-        let when = is_met(role, read_first, "wrong-type");
-        self.reply("error = \"WRONGTYPE\"", Meaning::Fail, Some(&when));
-    }
-
-    /// The reply for a text that no `[[value]]` matches, unless one matches any text.
-    fn other_text(&mut self, role: &str, read_first: Option<&str>) {
-        for value in &self.raw.value {
-            let at = value.at.as_deref().unwrap_or(role);
-            if takes_any_text(value) && (at == role || read_first == Some(at)) {
-                return;
+            let mut when = format!("{{ {lock} = \"{state}\"{behind} }}");
+            if lock != result {
+                when = format!("[{{ {result} = \"{state}\" }}, {when}]");
             }
+            replies += &format!("  {{ {pattern}, {fails}, when = {when} }},\n");
         }
-        let when = is_met(role, read_first, "unreadable");
-        self.reply("text = true", Meaning::Fail, Some(&when));
+        replies
     }
 
-    /// A condition that holds for each lock.
-    fn held(&self, role: &str) -> String {
-        let mut held = Vec::new();
-        for value in values(self.raw, State::InProgress) {
-            held.push(format!("{{ {role} = {} }}", text(&value.name)));
-        }
-        format!("[{}]", held.join(", "))
-    }
-
-    /// The release of a lock that still has its owner.
-    fn releases_own(&mut self, role: &str, owner: &str) {
-        let call = script("fenced_release", &[&placeholder(role)], &["{owner}", owner]);
-        self.call("release", &call);
-        let held = self.held(role);
-        self.reply("integer = 1", Meaning::Released, Some(&held));
-        self.reply("integer = 0", Meaning::Refused, Some("{}"));
-        let when = format!("{{ {role} = \"wrong-type\" }}");
-        self.reply("error = \"WRONGTYPE\"", Meaning::Refused, Some(&when));
-        self.end();
-    }
-
-    fn lock_ttl_words(&self) -> Vec<&'static str> {
+    /// The last words of a SET with a TTL; nothing without one.
+    fn sent_ttl(self, ttl: Option<Duration>, of: &str) -> String {
         match self.raw.ttl_unit {
-            _ if self.raw.ttl.lock == Some(NO_TTL) => Vec::new(),
-            TtlUnit::Ms => vec!["PX", "{lock_ttl_ms}"],
-            TtlUnit::S => vec!["EX", "{lock_ttl}"],
+            _ if ttl == Some(NO_TTL) => String::new(),
+            TtlUnit::Ms => format!(r#", "PX", "{{{of}_ttl_ms}}""#),
+            TtlUnit::S => format!(r#", "EX", "{{{of}_ttl}}""#),
         }
     }
 
-    fn result_ttl_words(&self) -> Vec<&'static str> {
-        match self.raw.ttl_unit {
-            _ if self.raw.ttl.result == Some(NO_TTL) => Vec::new(),
-            TtlUnit::Ms => vec!["PX", "{result_ttl_ms}"],
-            TtlUnit::S => vec!["EX", "{result_ttl}"],
+    /// The meaning of a reply, and what the client gets.
+    fn means(self, meaning: Meaning) -> String {
+        let meaning = meaning.as_str();
+        match self.raw.client.get(meaning) {
+            Some(client) => format!("means = \"{meaning}\", client = {}", text(client)),
+            None => format!("means = \"{meaning}\""),
         }
     }
+}
 
-    fn lock_ttl_ms(&self) -> &'static str {
-        if self.raw.ttl.lock == Some(NO_TTL) { "" } else { "{lock_ttl_ms}" }
+/// The line with the note of the file about a step of the protocol; empty if there is none.
+fn note(step: Option<&RawStep>) -> String {
+    match step.and_then(|step| step.note.as_ref()) {
+        Some(note) => format!("note = {}\n", text(note)),
+        None => String::new(),
     }
+}
 
-    fn result_ttl_ms(&self) -> &'static str {
-        if self.raw.ttl.result == Some(NO_TTL) { "" } else { "{result_ttl_ms}" }
-    }
-
-    /// Begins a step that has fields of its own, and the note of the file, if there is one.
-    fn step(&mut self, name: &str, checks_owner: bool) {
-        // Writing to a string cannot fail.
-        _ = write!(self.toml, "\n[{name}]\nchecks_owner = {checks_owner}\n");
-        let own = if name == "complete" { &self.raw.complete } else { &self.raw.release };
-        if let Some(note) = own.as_ref().and_then(|step| step.note.as_ref()) {
-            _ = writeln!(self.toml, "note = {}", text(note));
-        }
-    }
-
-    /// Begins a call of a step; its replies follow.
-    fn call(&mut self, step: &str, action: &str) {
-        _ = write!(self.toml, "\n[[{step}.call]]\n{action}\nreplies = [\n");
-    }
-
-    /// Adds a reply to the call.
-    fn reply(&mut self, pattern: &str, means: Meaning, when: Option<&str>) {
-        _ = write!(self.toml, "  {{ {pattern}, means = \"{}\"", means.as_str());
-        if let Some(when) = when {
-            _ = write!(self.toml, ", when = {when}");
-        }
-        if let Some(client) = self.raw.client.get(means.as_str()) {
-            _ = write!(self.toml, ", client = {}", text(client));
-        }
-        self.toml.push_str(" },\n");
-    }
-
-    /// Ends the call.
-    fn end(&mut self) {
-        self.toml.push_str("]\n");
-    }
+/// A text as TOML.
+fn text(text: &str) -> String {
+    toml_edit::Value::from(text).to_string()
 }
 
 /// The values of this state.
@@ -489,32 +483,20 @@ fn values(raw: &RawSchema, state: State) -> impl Iterator<Item = &RawValue> {
     raw.value.iter().filter(move |value| value.state == Some(state))
 }
 
-/// Where the lock names its owner, as a JSON array of member names; `None` if it names none.
-fn owner_path(raw: &RawSchema) -> Result<Option<String>, String> {
-    let mut path: Option<String> = None;
-    let locks: Vec<_> = values(raw, State::InProgress).collect();
-    for value in &locks {
-        let Some(pointer) = &value.fields.owner else { continue };
-        let is_json = !matches!(value.encoding, Some(encoding) if encoding != Encoding::Json);
+/// Where each lock names its owner, as a JSON array of member names. `None` if the scripts cannot
+/// read it at one place of all locks.
+fn owner_path(raw: &RawSchema) -> Option<String> {
+    let mut paths = BTreeSet::new();
+    for value in values(raw, State::InProgress) {
+        let pointer = value.fields.owner.as_ref()?;
+        let is_json = value.encoding.is_none_or(|encoding| encoding == Encoding::Json);
         let is_packed = value.decode.is_some() || !value.decode_at.is_empty();
         if is_packed || !(is_json || pointer.is_empty()) {
-            return Err(format!("its scripts cannot read the owner in `{}`", value.name));
+            return None;
         }
-        let names: Vec<String> = pointer
-            .split('/')
-            .skip(1)
-            .map(|name| name.replace("~1", "/").replace("~0", "~"))
-            .collect();
-        let found = serde_json::Value::from(names).to_string();
-        if path.as_ref().is_some_and(|path| *path != found) {
-            return Err("locks name the owner at different places".to_owned());
-        }
-        path = Some(found);
+        let names: Vec<_> = pointer.split('/').skip(1).map(unescaped).collect();
+        paths.insert(serde_json::Value::from(names).to_string());
     }
-    match path {
-        Some(_) if locks.iter().any(|value| value.fields.owner.is_none()) => {
-            Err("some locks name an owner and some do not".to_owned())
-        }
-        path => Ok(path),
-    }
+    let path = paths.pop_first();
+    if paths.is_empty() { path } else { None }
 }

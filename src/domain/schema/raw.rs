@@ -12,15 +12,14 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use strum::IntoStaticStr;
 
-use super::decoder::{self, Encoding, ValueType};
+use super::decoder::{self, Encoding};
 use super::service_behavior::ServiceBehavior;
 use super::steps::{First, Meaning};
-use super::ttl::{NO_TTL, NONE};
+use super::ttl::parse_ttl_or_none;
 use super::value_format::{BodyEncoding, BodyIs, ExpiresAt, FieldPointers, State, Timestamp};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
 use crate::domain::as_str::as_str;
-use crate::domain::duration::parse_duration;
 
 /// A whole `schema.toml`.
 #[derive(Deserialize)]
@@ -152,17 +151,9 @@ pub(super) struct RawTtl {
 /// Parses `30s`, or `none` for a Redis key on which the service sets no TTL.
 fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    if text == NONE {
-        return Ok(Some(NO_TTL));
-    }
-    match parse_duration(&text) {
-        // Redis rejects `EX 0`.
-        Ok(duration) if duration.is_zero() => {
-            Err(D::Error::custom("a TTL must be longer than zero"))
-        }
-        Ok(duration) => Ok(Some(duration)),
-        Err(why) => Err(D::Error::custom(format_args!("`{text}` is not a duration: {why}"))),
-    }
+    parse_ttl_or_none(&text)
+        .map(Some)
+        .map_err(|why| D::Error::custom(format_args!("`{text}` is not a duration: {why}")))
 }
 
 /// One `[[value]]`.
@@ -174,8 +165,9 @@ pub(super) struct RawValue {
     pub(crate) written: Option<Written>,
     /// The name of a Redis key in `[keys]`.
     pub(crate) at: Option<String>,
+    /// The type of the Redis key as an encoding; `None` for a string.
     #[serde(default, rename = "type", deserialize_with = "value_type")]
-    pub(crate) kind: Option<ValueType>,
+    pub(crate) kind: Option<Encoding>,
     #[serde(default, deserialize_with = "encoding")]
     pub(crate) encoding: Option<Encoding>,
     pub(crate) decode: Option<Vec<String>>,
@@ -223,15 +215,20 @@ fn encoding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encodin
 }
 
 /// Parses a type. For a stream, the error says why there is none.
-fn value_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ValueType>, D::Error> {
+fn value_type<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Encoding>, D::Error> {
     let word = String::deserialize(deserializer)?;
     if word == "stream" {
         return Err(D::Error::custom(
             "a record cannot be in a stream, because idemctl compares and removes whole Redis keys",
         ));
     }
-    let value_type = ValueType::deserialize(word.as_str().into_deserializer())?;
-    Ok(Some(value_type))
+    match word.parse::<Encoding>() {
+        Ok(encoding) if encoding.other_type().is_some() => Ok(Some(encoding)),
+        _ if word == "string" => Ok(None),
+        _ => Err(D::Error::custom(format_args!(
+            "`{word}` is not a type; write string, hash, set, zset or list"
+        ))),
+    }
 }
 
 /// One step, such as `[begin]`.
@@ -321,12 +318,15 @@ impl<'de> Visitor<'de> for Alternatives {
 }
 
 /// A template in `[write]`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, IntoStaticStr)]
 pub(super) enum Written {
     #[serde(rename = "lock_value")]
+    #[strum(serialize = "lock_value")]
     Lock,
     #[serde(rename = "result_value")]
+    #[strum(serialize = "result_value")]
     Result,
     #[serde(rename = "failed_value")]
+    #[strum(serialize = "failed_value")]
     Failed,
 }

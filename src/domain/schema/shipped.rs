@@ -17,7 +17,7 @@ impl Shipped {
         Self(Some(Arc::new(LazyLock::new(Box::new(read)))))
     }
 
-    pub(super) fn all(&self) -> &[Arc<Schema>] {
+    pub(crate) fn all(&self) -> &[Arc<Schema>] {
         match &self.0 {
             Some(read) => read.as_slice(),
             None => &[],

@@ -89,12 +89,6 @@ pub(crate) enum Timestamp {
 
 as_str!(Timestamp);
 
-impl Timestamp {
-    /// Every unit.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::Milliseconds, Self::Seconds, Self::Rfc3339, Self::Ticks];
-}
-
 /// An expiry in the value itself. The service's client obeys it, whatever TTL the Redis key has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

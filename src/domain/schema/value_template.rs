@@ -7,6 +7,7 @@ use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use super::closed_fields::unescaped;
 use super::redis_keys::Role;
 use super::ttl::TtlOf;
 use super::value_format::Timestamp;
@@ -133,6 +134,10 @@ impl TemplatePart {
     fn literal(text: &str) -> Option<Self> {
         if text.is_empty() { None } else { Some(Self::Literal(text.as_bytes().to_vec())) }
     }
+
+    fn is(&self, is_asked: impl Fn(Placeholder) -> bool) -> bool {
+        matches!(self, Self::Placeholder(place) if is_asked(*place))
+    }
 }
 
 /// Marks a placeholder in [`Template::marked`]. No text contains it, because Unicode gives it no
@@ -149,6 +154,7 @@ const KEPT_MEMBER: &str = "kept?:";
 #[derive(Clone, Copy)]
 struct AllowedPlaceholders(&'static [&'static [(&'static str, Placeholder)]]);
 
+// A visitor, so that an error has the place of the text.
 impl Visitor<'_> for AllowedPlaceholders {
     type Value = Template;
 
@@ -168,24 +174,18 @@ impl<'de> Deserialize<'de> for Template {
     }
 }
 
-/// Deserializes the template of a value that the service stores.
-fn value<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Template, D::Error> {
-    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES, IN_VALUES]))
-}
-
 /// Deserializes the template of a value that not every service stores.
 pub(super) fn optional_value<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
-    Ok(Some(value(deserializer)?))
+    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES, IN_VALUES])).map(Some)
 }
 
 /// Deserializes the template of a response that is part of a value.
 pub(super) fn response<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Template>, D::Error> {
-    let template = deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES]))?;
-    Ok(Some(template))
+    deserializer.deserialize_str(AllowedPlaceholders(&[IN_RESPONSES])).map(Some)
 }
 
 impl Template {
@@ -346,10 +346,11 @@ impl Template {
 
     /// True if it contains one of these placeholders.
     pub(in crate::domain) fn has(&self, any: &[Placeholder]) -> bool {
-        self.0.iter().any(|part| match part {
-            TemplatePart::Placeholder(place) => any.contains(place),
-            _ => false,
-        })
+        self.contains(|place| any.contains(&place))
+    }
+
+    fn contains(&self, is_asked: impl Fn(Placeholder) -> bool) -> bool {
+        self.0.iter().any(|part| part.is(&is_asked))
     }
 
     /// True if it keeps part of the previous value.
@@ -378,11 +379,7 @@ impl Template {
 
     /// Whether the first such placeholder follows a quote; `None` if there is none.
     fn quotes(&self, is_asked: impl Fn(Placeholder) -> bool) -> Option<bool> {
-        let is_at = |part: &TemplatePart| match part {
-            TemplatePart::Placeholder(place) => is_asked(*place),
-            _ => false,
-        };
-        let index = self.0.iter().position(is_at)?;
+        let index = self.0.iter().position(|part| part.is(&is_asked))?;
         let before = index.checked_sub(1).and_then(|index| self.0.get(index));
         Some(matches!(before, Some(TemplatePart::Literal(text)) if text.ends_with(b"\"")))
     }
@@ -395,9 +392,29 @@ impl Template {
         if self.has(&[Placeholder::Headers]) { Some(false) } else { None }
     }
 
-    /// True if a word of a call contains the time.
+    /// True if it contains the time, or a time that is computed from it.
     pub(super) fn has_time(&self) -> bool {
-        self.has(&[Placeholder::NowSeconds, Placeholder::NowMilliseconds])
+        self.contains(|place| {
+            matches!(
+                place,
+                Placeholder::Now
+                    | Placeholder::NowMilliseconds
+                    | Placeholder::NowSeconds
+                    | Placeholder::NowRfc3339
+                    | Placeholder::NowIsoformat
+                    | Placeholder::NowTicks
+                    | Placeholder::Expires(..)
+                    | Placeholder::ExpiresIsoformat(_)
+            )
+        })
+    }
+
+    /// True if it contains the time at which a lock or a result expires.
+    pub(super) fn has_expiry(&self, of: TtlOf) -> bool {
+        self.contains(|place| match place {
+            Placeholder::Expires(own, _) | Placeholder::ExpiresIsoformat(own) => own == of,
+            _ => false,
+        })
     }
 
     /// A literal that looks like a placeholder, such as `{own-er}`.
@@ -514,7 +531,7 @@ fn word(placeholder: Placeholder) -> &'static str {
 
 /// A value as a further member of an object. Its name is the last step of the JSON pointer.
 fn member(pointer: &str, value: Vec<u8>) -> Vec<u8> {
-    let name = pointer.rsplit('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
+    let name = unescaped(pointer.rsplit('/').next().unwrap_or_default());
     [b",", Value::from(name).to_string().as_bytes(), b":", &value].concat()
 }
 

@@ -3,8 +3,6 @@
 use serde::Deserialize;
 use strum::IntoStaticStr;
 
-use super::ttl::TtlOf;
-use super::value_format::Timestamp;
 use super::value_template::{self, Placeholder, Template};
 use crate::domain::as_str::as_str;
 
@@ -55,26 +53,6 @@ pub struct WriteFormat {
     #[serde(default)]
     pub(crate) bytes_at: Vec<String>,
 }
-
-/// The placeholders that represent a time.
-pub(super) const TIMES: [Placeholder; 16] = [
-    Placeholder::Now,
-    Placeholder::NowMilliseconds,
-    Placeholder::NowSeconds,
-    Placeholder::NowRfc3339,
-    Placeholder::NowIsoformat,
-    Placeholder::ExpiresIsoformat(TtlOf::Lock),
-    Placeholder::ExpiresIsoformat(TtlOf::Result),
-    Placeholder::NowTicks,
-    Placeholder::Expires(TtlOf::Lock, Timestamp::Seconds),
-    Placeholder::Expires(TtlOf::Lock, Timestamp::Milliseconds),
-    Placeholder::Expires(TtlOf::Lock, Timestamp::Rfc3339),
-    Placeholder::Expires(TtlOf::Lock, Timestamp::Ticks),
-    Placeholder::Expires(TtlOf::Result, Timestamp::Seconds),
-    Placeholder::Expires(TtlOf::Result, Timestamp::Milliseconds),
-    Placeholder::Expires(TtlOf::Result, Timestamp::Rfc3339),
-    Placeholder::Expires(TtlOf::Result, Timestamp::Ticks),
-];
 
 /// How the names of headers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, IntoStaticStr)]
@@ -181,18 +159,12 @@ impl WriteFormat {
 
     /// True if a lock contains the time at which it was acquired or expires.
     pub(crate) fn keeps_time(&self) -> bool {
-        match &self.lock_value {
-            Some(lock) => lock.has(&TIMES),
-            None => false,
-        }
+        self.lock_value.as_ref().is_some_and(Template::has_time)
     }
 
     /// True if a result that idemctl writes contains the time at which it was stored or expires.
     pub(crate) fn dates_results(&self) -> bool {
-        match &self.result_value {
-            Some(result) => result.has(&TIMES),
-            None => false,
-        }
+        self.result_value.as_ref().is_some_and(Template::has_time)
     }
 
     /// The templates that the schema has, each with its name.

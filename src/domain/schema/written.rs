@@ -1,30 +1,24 @@
 //! Value formats that the templates of `[write]` describe already: their constants tell them apart,
 //! and their placeholders say where the fields are.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
-use super::decoder::ValueType;
+use super::closed_fields::escaped;
+use super::decoder::Encoding;
 use super::location::{At as _, Checked, wrong};
 use super::raw::{RawSchema, RawValue, Written};
 use super::value_format::{FieldPointers, State};
 use super::value_template::Template;
 use super::write_format::WriteFormat;
+use crate::domain::as_str::as_str;
 
 /// The field of a `[[value]]` that names the template in `[write]` which describes its format.
 pub(super) const WRITTEN: &str = "written";
 
+as_str!(Written);
+
 impl Written {
     const ALL: [Self; 3] = [Self::Lock, Self::Result, Self::Failed];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Lock => "lock_value",
-            Self::Result => "result_value",
-            Self::Failed => "failed_value",
-        }
-    }
 
     fn state(self) -> State {
         match self {
@@ -115,7 +109,7 @@ fn derive(raw: &RawSchema) -> Checked<Vec<DerivedFormat>> {
         match Derivation::new(raw, &write, written, Some(value)).derive() {
             Ok(derived) => found.push((Some(index), derived)),
             Err(why) => {
-                let name = written.name();
+                let name = written.as_str();
                 return wrong(format!("`{name}` does not describe the format: {why}"))
                     .at(WRITTEN)
                     .at(index)
@@ -147,7 +141,7 @@ fn derive(raw: &RawSchema) -> Checked<Vec<DerivedFormat>> {
             // The file may describe only some of the states, but then it says which.
             Err(_) if raw.protocol.is_none() && !raw.value.is_empty() => {}
             Err(why) => {
-                let name = written.name();
+                let name = written.as_str();
                 return wrong(format!(
                     "no [[value]] has the state `{}`, and `{name}` does not describe one: {why}",
                     state.as_str()
@@ -198,35 +192,19 @@ fn fill(value: &mut RawValue, derived: RawValue) {
     value.state = value.state.or(derived.state);
     value.body_encoding = value.body_encoding.or(derived.body_encoding);
     value.timestamp = value.timestamp.or(derived.timestamp);
-    let FieldPointers {
-        owner,
-        fingerprint,
-        created_at,
-        completed_at,
-        status,
-        headers,
-        content_type,
-        body,
-        error,
-        blob,
-    } = derived.fields;
-    let fields = &mut value.fields;
-    for (stated, derived) in [
-        (&mut fields.owner, owner),
-        (&mut fields.fingerprint, fingerprint),
-        (&mut fields.created_at, created_at),
-        (&mut fields.completed_at, completed_at),
-        (&mut fields.status, status),
-        (&mut fields.headers, headers),
-        (&mut fields.content_type, content_type),
-        (&mut fields.body, body),
-        (&mut fields.error, error),
-        (&mut fields.blob, blob),
-    ] {
-        if stated.is_none() {
-            *stated = derived;
-        }
-    }
+    let (own, derived) = (std::mem::take(&mut value.fields), derived.fields);
+    value.fields = FieldPointers {
+        owner: own.owner.or(derived.owner),
+        fingerprint: own.fingerprint.or(derived.fingerprint),
+        created_at: own.created_at.or(derived.created_at),
+        completed_at: own.completed_at.or(derived.completed_at),
+        status: own.status.or(derived.status),
+        headers: own.headers.or(derived.headers),
+        content_type: own.content_type.or(derived.content_type),
+        body: own.body.or(derived.body),
+        error: own.error.or(derived.error),
+        blob: own.blob.or(derived.blob),
+    };
 }
 
 /// What a template has at a pointer.
@@ -274,107 +252,82 @@ impl<'a> Derivation<'a> {
         written: Written,
         stated: Option<&'a RawValue>,
     ) -> Self {
-        let is_hash = stated.is_some_and(|value| value.kind == Some(ValueType::Hash));
+        let is_hash = stated.is_some_and(|value| value.kind == Some(Encoding::Hash));
         Self { raw, write, written, stated, is_hash }
     }
 
     fn derive(&self) -> Result<Map<String, Value>, String> {
         let Some(template) = self.written.template(self.write) else {
-            return Err(format!("[write] has no `{}`", self.written.name()));
+            return Err(format!("[write] has no `{}`", self.written.as_str()));
         };
         let state = self.written.state();
-        let mut format = Map::new();
         let name = self.stated.map_or(state.as_str(), |value| value.name.as_str());
-        format.insert("name".to_owned(), json!(name));
-        if self.raw.keys.record.is_none() {
-            let at = if state.is_result() { "result" } else { "lock" };
-            format.insert("at".to_owned(), json!(at));
+        let at = match &self.raw.keys.record {
+            Some(_) => None,
+            None if state.is_result() => Some("result"),
+            None => Some("lock"),
+        };
+        let text = template.display();
+        let own = if text == "{owner}" {
+            json!({ "opaque": true, "fields": { "owner": "" } })
+        } else if self.is_hash || text.starts_with('{') {
+            self.object(template)?
+        } else if let Some(text) = template.constant() {
+            json!({ "equals": text })
+        } else {
+            return Err("it is not a JSON object, and differs from value to value".to_owned());
+        };
+        let common = json!({ "name": name, "at": at, "state": state.as_str() });
+        let mut format = Map::new();
+        for (name, value) in [common, own].iter().filter_map(Value::as_object).flatten() {
+            let is_unsaid = match value {
+                Value::Null => true,
+                // An empty list of required fields says that there are no others.
+                Value::Array(items) => items.is_empty() && name != "required",
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            if !is_unsaid {
+                format.insert(name.clone(), value.clone());
+            }
         }
-        format.insert("state".to_owned(), json!(state.as_str()));
-        if !self.is_hash && !template.display().starts_with('{') {
-            self.add_text(template, &mut format)?;
-            return Ok(format);
-        }
-        if template.display() == "{owner}" {
-            self.add_text(template, &mut format)?;
-            return Ok(format);
-        }
-        self.add_object(template, &mut format)?;
         Ok(format)
     }
 
-    /// A value that is not a JSON object: one text, or the owner.
-    fn add_text(&self, template: &Template, format: &mut Map<String, Value>) -> Result<(), String> {
-        if template.display() == "{owner}" {
-            format.insert("opaque".to_owned(), json!(true));
-            format.insert("fields".to_owned(), json!({ "owner": "" }));
-            return Ok(());
-        }
-        match template.constant() {
-            Some(text) => {
-                format.insert("equals".to_owned(), json!(text));
-                Ok(())
-            }
-            None => Err("it is not a JSON object, and differs from value to value".to_owned()),
-        }
-    }
-
-    fn add_object(
-        &self,
-        template: &Template,
-        format: &mut Map<String, Value>,
-    ) -> Result<(), String> {
+    /// A value that is a JSON object or a hash.
+    fn object(&self, template: &Template) -> Result<Value, String> {
         let outline = self.outline(template)?;
-        if self.is_hash {
-            format.insert("type".to_owned(), json!("hash"));
-        }
         let tests = self.tests(&outline);
         let mut required = Vec::new();
-        for (pointer, _) in &outline.leaves {
+        let mut body_encoding = None;
+        for (pointer, leaf) in &outline.leaves {
             let field = if self.is_hash { first_name(pointer) } else { pointer.clone() };
             let is_test = tests.contains_key(pointer) || outline.optional.contains(pointer);
             if !is_test && !required.contains(&field) {
                 required.push(field);
             }
-        }
-        let (fields, unit) = self.fields(&outline)?;
-        let nullable = self.nullable(&outline);
-        let mut body_encoding = None;
-        for (_, leaf) in &outline.leaves {
-            let Leaf::Placeholder(word) = leaf else { continue };
-            match word.as_str() {
-                "body_json" => body_encoding = Some("json"),
-                "body_base64" => body_encoding = Some("base64"),
+            match leaf {
+                Leaf::Placeholder(word) if word == "body_json" => body_encoding = Some("json"),
+                Leaf::Placeholder(word) if word == "body_base64" => body_encoding = Some("base64"),
                 _ => {}
             }
         }
-        if !tests.is_empty() {
-            format.insert("where".to_owned(), Value::Object(tests));
+        let (fields, unit) = self.fields(&outline)?;
+        let mut decode_at = Map::new();
+        for field in &outline.json_fields {
+            decode_at.insert(field.clone(), json!(["json"]));
         }
-        format.insert("required".to_owned(), json!(required));
-        if !outline.optional.is_empty() {
-            format.insert("optional".to_owned(), json!(outline.optional));
-        }
-        if !nullable.is_empty() {
-            format.insert("null".to_owned(), json!(nullable));
-        }
-        if !outline.json_fields.is_empty() {
-            let mut decode_at = Map::new();
-            for field in &outline.json_fields {
-                decode_at.insert(field.clone(), json!(["json"]));
-            }
-            format.insert("decode_at".to_owned(), Value::Object(decode_at));
-        }
-        if !fields.is_empty() {
-            format.insert("fields".to_owned(), Value::Object(fields));
-        }
-        if let Some(unit) = unit.filter(|unit| *unit != "ms") {
-            format.insert("timestamp".to_owned(), json!(unit));
-        }
-        if let Some(encoding) = body_encoding {
-            format.insert("body_encoding".to_owned(), json!(encoding));
-        }
-        Ok(())
+        Ok(json!({
+            "type": if self.is_hash { Some("hash") } else { None },
+            "where": tests,
+            "required": required,
+            "optional": outline.optional,
+            "null": self.nullable(&outline),
+            "decode_at": decode_at,
+            "fields": fields,
+            "timestamp": unit.filter(|unit| *unit != "ms"),
+            "body_encoding": body_encoding,
+        }))
     }
 
     /// Takes a template apart, with `response` in its place.
@@ -391,16 +344,14 @@ impl<'a> Derivation<'a> {
             let pointer = format!("/{}", escaped(&name));
             let is_json = match &value {
                 Value::Object(_) | Value::Array(_) => true,
-                Value::String(text) => {
-                    let word = Template::marked_word(text);
-                    matches!(word, Some("body_json" | "headers" | "header_lists" | "body_text"))
-                }
+                // `body_text` stands in a hash without the quotes of JSON.
+                Value::String(text) => matches!(
+                    Template::marked_word(text),
+                    Some("body_json" | "headers" | "header_lists")
+                ),
                 _ => false,
             };
-            // A text in a hash stands there without the quotes of JSON.
-            let is_quoted = matches!(&value, Value::String(text)
-                if Template::marked_word(text) == Some("body_text"));
-            if self.is_hash && is_json && !is_quoted {
+            if self.is_hash && is_json {
                 outline.json_fields.push(pointer.clone());
             }
             add_leaves(pointer, value, &mut outline.leaves);
@@ -625,11 +576,6 @@ fn add_leaves(pointer: String, value: Value, leaves: &mut Vec<(String, Leaf)>) {
     }
 }
 
-/// A member's name as a part of a JSON pointer.
-fn escaped(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
-}
-
 /// The pointer to the first member of a pointer.
 fn first_name(pointer: &str) -> String {
     let name = pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
@@ -648,7 +594,6 @@ fn in_toml(value: &Value) -> toml_edit::Value {
         }
         Value::Object(members) => {
             let mut table = toml_edit::InlineTable::new();
-            let members: BTreeMap<_, _> = members.iter().collect();
             for (name, value) in members {
                 table.insert(name, in_toml(value));
             }

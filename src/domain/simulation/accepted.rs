@@ -14,7 +14,7 @@ use crate::domain::simulation::verdict::ScenarioVerdict;
 pub(crate) struct AcceptedMatrix {
     /// By schema and scenario: the verdict, and whether it was excused.
     verdicts: BTreeMap<(String, String), (ScenarioVerdict, bool)>,
-    /// The hash of the files of each schema. Files of earlier releases do not have it.
+    /// The hash of the files of each schema.
     hashes: BTreeMap<String, String>,
 }
 
@@ -44,14 +44,6 @@ pub(crate) enum CellChange {
 
 as_str!(CellChange);
 
-/// Whether the files of a schema changed since its verdicts were accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FilesChange {
-    Same,
-    Changed,
-    Unknown,
-}
-
 #[derive(Deserialize)]
 struct MatrixDocument {
     format: u64,
@@ -65,7 +57,6 @@ struct MatrixCell {
     schema: String,
     scenario: String,
     verdict: String,
-    #[serde(default)]
     excuse: Option<String>,
 }
 
@@ -92,13 +83,11 @@ impl AcceptedMatrix {
         Ok(Self { verdicts, hashes: document.hashes })
     }
 
-    /// Whether the files of a schema with this hash are those of the accepted verdicts.
-    pub(crate) fn files(&self, schema: &str, hash: &str) -> FilesChange {
-        match self.hashes.get(schema) {
-            Some(accepted) if accepted == hash => FilesChange::Same,
-            Some(_) => FilesChange::Changed,
-            None => FilesChange::Unknown,
-        }
+    /// True if the files of a schema are known to be those of the accepted verdicts. `hashes` has
+    /// the hash of the files of each schema.
+    pub(crate) fn has_files(&self, schema: &str, hashes: &BTreeMap<String, String>) -> bool {
+        let accepted = self.hashes.get(schema);
+        accepted.is_some() && accepted == hashes.get(schema)
     }
 
     /// The cells whose verdicts differ from the accepted ones, with the worse ones first. Accepted
@@ -132,10 +121,9 @@ impl AcceptedMatrix {
             }
         }
         for difference in &mut differences {
-            let hash = hashes.get(&difference.schema).map(String::as_str).unwrap_or_default();
             if difference.change == CellChange::Changed
                 && !worse.contains(&difference.schema)
-                && self.files(&difference.schema, hash) == FilesChange::Same
+                && self.has_files(&difference.schema, hashes)
             {
                 difference.change = CellChange::Better;
             }

@@ -81,18 +81,11 @@ impl History {
     /// Records that a client was rejected although no worker was running. Only the longest block is
     /// kept.
     pub(crate) fn note_block(&mut self, block: Block) {
-        if let Some(longest) = &self.block {
-            let is_longer = match (longest.ms, block.ms) {
-                // A block without a time never ends, so that no other one is longer.
-                (None, _) => false,
-                (Some(_), None) => true,
-                (Some(longest), Some(ms)) => ms > longest,
-            };
-            if !is_longer {
-                return;
-            }
+        // A block without a time never ends, so that no other one is longer.
+        let length = |block: &Block| block.ms.unwrap_or(u64::MAX);
+        if self.block.as_ref().is_none_or(|longest| length(&block) > length(longest)) {
+            self.block = Some(block);
         }
-        self.block = Some(block);
     }
 
     /// How many executions of an operation had an effect.

@@ -49,7 +49,8 @@ pub(crate) fn judge(history: &History) -> Judgement {
     } else if let Some(found) = refused(history) {
         found
     } else {
-        (ScenarioVerdict::Safe, safe(effects))
+        let done = if effects == 0 { "nothing was done" } else { "it was done once" };
+        (ScenarioVerdict::Safe, format!("{done}, and no client was told otherwise"))
     };
     for note in &history.notes {
         why.push_str("; ");
@@ -175,13 +176,6 @@ fn refused(history: &History) -> Option<(ScenarioVerdict, String)> {
         }
     }
     None
-}
-
-fn safe(effects: usize) -> String {
-    match effects {
-        0 => "nothing was done, and no client was told otherwise".to_owned(),
-        _ => "it was done once, and no client was told otherwise".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ mod scenario;
 mod verdict;
 
 pub use accepted::MatrixDifference;
-pub(crate) use accepted::{AcceptedMatrix, FilesChange};
+pub(crate) use accepted::AcceptedMatrix;
 pub use cell::Cell;
 pub(crate) use history::{Block, ClientAnswer, Execution, History, HistoryEvent};
 #[cfg(test)]

@@ -8,7 +8,7 @@ use strum::EnumString;
 
 use crate::domain::schema::{PayloadUse, Schema};
 use crate::domain::simulation::verdict::Excuse;
-use crate::domain::step::WorkerSteps;
+use crate::domain::step::worker_steps;
 
 /// All scenarios.
 pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
@@ -113,7 +113,7 @@ impl Need {
     pub(crate) fn is_met(self, schema: &Schema) -> bool {
         match self {
             Self::Renew => schema.renew.is_some(),
-            Self::GiveUp => WorkerSteps::of(schema).after_giving_up().is_some(),
+            Self::GiveUp => worker_steps::after_giving_up(schema).is_some(),
             Self::LockBesideResult => {
                 schema.complete_calls().len() < 2 && schema.has_separate_result()
             }

@@ -21,6 +21,7 @@ use crate::domain::record::encode::{encode, encode_fields};
 use crate::domain::record::{
     Content, Field, Hash, Json, Reading, Response, age, decode, json_prefix,
 };
+use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::value_template::Placeholder;
 use crate::domain::schema::{
     Action, Call, Encoding, ReplyPattern, Role, Schema, State, Template, Timestamp, TtlOf,
@@ -201,14 +202,13 @@ impl<'a> StepInputs<'a> {
     /// result. A hash keeps fields of the lock that the result does not have, unless a script
     /// removes those that no result has.
     pub(crate) fn result_over_lock(&self) -> Content {
-        let result_index = self.schema.result_key_index();
-        let shares_key = self.schema.lock_key_index() == result_index;
-        let over = self.result_over(&if shares_key { self.lock() } else { Content::Absent });
+        let is_separate = self.schema.has_separate_result();
+        let over = self.result_over(&if is_separate { Content::Absent } else { self.lock() });
         let mut calls = self.schema.complete_calls().iter();
         if !calls.any(|call| matches!(call.action, Action::Script { .. })) {
             return over;
         }
-        match decode::decode_value(self.schema, result_index, &over) {
+        match self.as_result(&over) {
             Reading::Value(value) if value.conformance.deviation().is_some() => self.result(),
             _ => over,
         }
@@ -260,8 +260,7 @@ impl<'a> StepInputs<'a> {
         if self.schema.write.response.is_some() || self.schema.sends_result_value() {
             return None;
         }
-        let content = Content::text(text.to_vec());
-        let reading = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
+        let reading = self.as_result(&Content::text(text.to_vec()));
         let value = reading.decoded()?;
         let format = &self.schema.values[value.format];
         if !format.state.is_result() || format.fields.body.is_none() {
@@ -297,7 +296,9 @@ impl<'a> StepInputs<'a> {
         if self.schema.write.response.is_none() {
             // Without a description of the response, a script that returns a part of its result,
             // such as the body, cannot be compared.
-            if matched.entry.value.is_none() && !self.is_value(text) {
+            let is_described = matched.entry.value.is_some()
+                || self.as_result(&Content::text(text.to_vec())).decoded().is_some();
+            if !is_described {
                 return None;
             }
             let response = self.response_of_value(text);
@@ -305,9 +306,7 @@ impl<'a> StepInputs<'a> {
         }
         // A service that is sent the response alone may still return the whole value. An opaque
         // format reads the response as a value, too.
-        let content = Content::text(text.to_vec());
-        let value = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
-        if let Reading::Value(decoded) = value
+        if let Reading::Value(decoded) = self.as_result(&Content::text(text.to_vec()))
             && !self.schema.values[decoded.format].is_opaque()
             && let Some(pointer) = self.pointer_to_response()
             && let Ok(whole) = serde_json::from_slice::<Value>(text)
@@ -339,11 +338,9 @@ impl<'a> StepInputs<'a> {
         lock.decoded().is_none_or(|lock| lock.format != format)
     }
 
-    /// True if a text is a value of the result's Redis key in one of the schema's formats.
-    fn is_value(&self, text: &[u8]) -> bool {
-        let content = Content::text(text.to_vec());
-        let reading = decode::decode_value(self.schema, self.schema.result_key_index(), &content);
-        reading.decoded().is_some()
+    /// The content as a value of the result's Redis key.
+    fn as_result(&self, content: &Content) -> Reading {
+        decode::decode_value(self.schema, self.schema.result_key_index(), content)
     }
 
     /// The first text after the word of a script that looks like a response. A script may return
@@ -368,10 +365,7 @@ impl<'a> StepInputs<'a> {
     /// describe the response.
     fn response_in_hash(&self, hash: &Content) -> Option<Vec<u8>> {
         self.schema.write.response.as_ref()?;
-        let key_index = self.schema.result_key_index();
-        let Reading::Value(value) = decode::decode_value(self.schema, key_index, hash) else {
-            return None;
-        };
+        let Reading::Value(value) = self.as_result(hash) else { return None };
         let response = value.response.as_ref()?.response();
         let author =
             StepInputs { response: &response, error: value.error.as_deref(), ..self.clone() };
@@ -564,8 +558,7 @@ fn pointer_to(whole: &Value, part: &Value) -> Option<String> {
     // The response is in an object; an array of responses would not tell which one.
     for (name, member) in whole.as_object()? {
         if let Some(rest) = pointer_to(member, part) {
-            let step = name.replace('~', "~0").replace('/', "~1");
-            return Some(format!("/{step}{rest}"));
+            return Some(format!("/{}{rest}", escaped(name)));
         }
     }
     None

@@ -2,6 +2,7 @@
 //! belong to other programs.
 
 use crate::domain::record::{Content, Json, decode, json_prefix};
+use crate::domain::schema::closed_fields::unescaped;
 use crate::domain::schema::{Member, Schema, ValueFormat};
 
 /// The JSON text at a pointer of the previous value; `None` if it does not exist.
@@ -86,9 +87,7 @@ fn names(format: &ValueFormat, name: &str) -> bool {
 /// True for a JSON pointer to the field with this name, or to a field in it.
 fn starts_with_field(pointer: &str, name: &str) -> bool {
     let Some(path) = pointer.strip_prefix('/') else { return false };
-    let first = path.split('/').next().unwrap_or_default();
-    // RFC 6901 escapes `/` as `~1` and `~` as `~0`.
-    first.replace("~1", "/").replace("~0", "~") == name
+    unescaped(path.split('/').next().unwrap_or_default()) == name
 }
 
 fn text(value: Json<'_>) -> Vec<u8> {

@@ -8,11 +8,10 @@ pub mod inputs;
 pub(crate) mod kept;
 pub mod next_request;
 pub mod reply;
-mod worker_steps;
+pub(crate) mod worker_steps;
 
 pub(crate) use executor::{CallSender, ExecutedStep, StepCall, execute};
 pub(crate) use inputs::{StepInputs, cluster_problem};
 pub(crate) use next_request::{Answer, NextRequest, UnknownAnswer};
 pub(crate) use reply::{ReplyMatch, StepReply};
 pub use worker_steps::StepKind;
-pub(crate) use worker_steps::WorkerSteps;

@@ -57,41 +57,27 @@ impl StepKind {
     }
 }
 
-/// The steps of the workers of a schema's service. Each worker begins first, and after its effect
-/// it completes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkerSteps<'a> {
-    schema: &'a Schema,
+/// The step between begin and the effect: a service that can renew its lock does so once, right
+/// before what cannot be taken back.
+pub(crate) fn before_effect(schema: &Schema) -> Option<StepKind> {
+    if schema.renew.is_some() { Some(StepKind::Renew) } else { None }
 }
 
-impl<'a> WorkerSteps<'a> {
-    pub(crate) fn of(schema: &'a Schema) -> Self {
-        Self { schema }
+/// The step after a failure of the handler. The service cannot know whether a handler failed before
+/// or after its effect.
+pub(crate) fn after_failure(schema: &Schema) -> Option<StepKind> {
+    match schema.on_failure() {
+        OnFailure::Store => Some(StepKind::StoreFailure),
+        OnFailure::Release if schema.release.is_some() => Some(StepKind::Release),
+        OnFailure::Release | OnFailure::Keep => None,
     }
+}
 
-    /// The step between begin and the effect: a service that can renew its lock does so once, right
-    /// before what cannot be taken back.
-    pub(crate) fn before_effect(self) -> Option<StepKind> {
-        if self.schema.renew.is_some() { Some(StepKind::Renew) } else { None }
-    }
-
-    /// The step after a failure of the handler. The service cannot know whether a handler failed
-    /// before or after its effect.
-    pub(crate) fn after_failure(self) -> Option<StepKind> {
-        match self.schema.on_failure() {
-            OnFailure::Store => Some(StepKind::StoreFailure),
-            OnFailure::Release if self.schema.release.is_some() => Some(StepKind::Release),
-            OnFailure::Release | OnFailure::Keep => None,
-        }
-    }
-
-    /// The step of a worker that gives its request up before its effect; `None` if no step does
-    /// that, or if a failure already has the same step.
-    pub(crate) fn after_giving_up(self) -> Option<StepKind> {
-        let is_described = self.schema.release.is_some();
-        let release = Some(StepKind::Release);
-        if is_described && self.after_failure() != release { release } else { None }
-    }
+/// The step of a worker that gives its request up before its effect; `None` if no step does that,
+/// or if a failure already has the same step.
+pub(crate) fn after_giving_up(schema: &Schema) -> Option<StepKind> {
+    let release = Some(StepKind::Release);
+    if schema.release.is_some() && after_failure(schema) != release { release } else { None }
 }
 
 #[cfg(test)]
@@ -128,9 +114,8 @@ replies = [{ integer = 1, means = "released" }]
     /// The steps after a failure, and after giving up.
     fn ends(toml: &str) -> (Option<StepKind>, Option<StepKind>) {
         let schema = from_toml(toml);
-        let steps = WorkerSteps::of(&schema);
-        assert_eq!(steps.before_effect(), None);
-        (steps.after_failure(), steps.after_giving_up())
+        assert_eq!(before_effect(&schema), None);
+        (after_failure(&schema), after_giving_up(&schema))
     }
 
     #[test]

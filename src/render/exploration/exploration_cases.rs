@@ -89,16 +89,25 @@ fn gone(
     name: &str,
     differences: Option<&[FrontierDifference]>,
 ) -> Option<String> {
-    for difference in differences? {
-        let is_of = difference.schema == exploration.name() && difference.invariant == name;
-        if is_of && !difference.is_new {
-            return Some(format!(
-                "accepted ({}), but no longer found; write the accepted file again",
-                difference.faults_in_words()
-            ));
-        }
-    }
-    None
+    let difference = difference_of(exploration, name, differences, false)?;
+    Some(format!(
+        "accepted ({}), but no longer found; write the accepted file again",
+        difference.faults_in_words()
+    ))
+}
+
+/// The difference in this invariant or goal that is new, or gone.
+fn difference_of<'a>(
+    exploration: &Exploration,
+    name: &str,
+    differences: Option<&'a [FrontierDifference]>,
+    is_new: bool,
+) -> Option<&'a FrontierDifference> {
+    differences?.iter().find(|difference| {
+        difference.is_new == is_new
+            && difference.schema == exploration.name()
+            && difference.invariant == name
+    })
 }
 
 fn of_goal(
@@ -113,14 +122,9 @@ fn of_goal(
     } else if !exploration.is_complete() {
         outcome = TestOutcome::Skipped("--max-states ended the search".to_owned());
     }
+    let is_new =
+        differences.is_none() || difference_of(exploration, &name, differences, true).is_some();
     for unreached in exploration.unreached() {
-        let is_new = differences.is_none_or(|differences| {
-            differences.iter().any(|difference| {
-                difference.is_new
-                    && difference.schema == exploration.name()
-                    && difference.invariant == name
-            })
-        });
         if unreached.goal == goal && is_new {
             let why = unreached.why.as_deref().unwrap_or("an earlier goal is not reached");
             let noun = goal.noun();

@@ -4,22 +4,26 @@ use serde_json::{Map, Value, json};
 
 use super::met_steps::{coverage_json, unreached_json};
 use crate::domain::exploration::{
-    AssumedSearch, Assumptions, Exploration, Fault, FaultBudget, FrontierDifference,
-    ReplayedSchedule, TraceLine, Violation,
+    AssumedSearch, Exploration, Fault, FaultBudget, FrontierDifference, ReplayedSchedule,
+    TraceLine, Violation,
 };
 use strum::VariantArray as _;
 
 /// The exploration of one schema, or of two that share Redis keys.
 pub(crate) fn exploration(exploration: &Exploration) -> Value {
     let covered = exploration.covered;
+    let mut hashes = Map::new();
+    for (schema, hash) in exploration.schemas.iter().zip(&exploration.hashes) {
+        hashes.insert(schema.clone(), hash.as_str().into());
+    }
     json!({
         "schema": exploration.schemas.first(),
         "beside": exploration.schemas.get(1),
-        "hashes": hashes(exploration),
+        "hashes": hashes,
         "workers": exploration.workers,
         "payloads": exploration.payloads(),
         "faults": every(exploration.most),
-        "assume": names(exploration.assumptions),
+        "assume": exploration.assumptions.names(),
         "complete": covered.complete,
         "states": covered.states,
         "transitions": covered.transitions,
@@ -38,28 +42,11 @@ pub(crate) fn exploration(exploration: &Exploration) -> Value {
     })
 }
 
-/// The hash of the files of each schema.
-fn hashes(exploration: &Exploration) -> Map<String, Value> {
-    let mut hashes = Map::new();
-    for (schema, hash) in exploration.schemas.iter().zip(&exploration.hashes) {
-        hashes.insert(schema.clone(), hash.as_str().into());
-    }
-    hashes
-}
-
-fn names(assumptions: Assumptions) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    for assumption in assumptions.all() {
-        names.push(assumption.as_str());
-    }
-    names
-}
-
 /// The search under the assumptions, beside the one without.
 fn assumed(assumed: AssumedSearch) -> Value {
     let covered = assumed.covered;
     json!({
-        "assume": names(assumed.assumptions),
+        "assume": assumed.assumptions.names(),
         "complete": covered.complete,
         "states": covered.states,
         "transitions": covered.transitions,
@@ -77,13 +64,9 @@ fn every(budget: FaultBudget) -> Map<String, Value> {
     counts
 }
 
-/// The faults of a schedule with their counts, without those that do not occur.
+/// The faults of a schedule with their counts, in the order of all lists of faults.
 pub(super) fn minimal_faults(budget: FaultBudget) -> Map<String, Value> {
-    let mut counts = Map::new();
-    for (fault, count) in budget.faults() {
-        counts.insert(fault.as_str().to_owned(), count.into());
-    }
-    counts
+    budget.faults().map(|(fault, count)| (fault.as_str().to_owned(), count.into())).collect()
 }
 
 fn replay(replay: &ReplayedSchedule) -> Value {

@@ -6,11 +6,12 @@ use anstyle::AnsiColor;
 use super::remedies::lines;
 use super::{lanes, met_steps, remedies};
 use crate::domain::exploration::{
-    Assumptions, Exploration, FaultBudget, FrontierDifference, Invariant, ReplayedSchedule,
-    Violation, ViolationCause, invariants,
+    Exploration, FrontierDifference, Invariant, ReplayedSchedule, Violation, ViolationCause,
+    invariants,
 };
 use crate::render::invocation::word;
 use crate::render::style::View;
+use crate::render::words::counted;
 use crate::render::{escape, table};
 
 /// The explorations of a report, and its options.
@@ -53,9 +54,9 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
-    let is_hidden = |violation: &&Violation| !(shown.traces && violation.counts);
-    let hides = |of: &Exploration| shortest(of).iter().any(is_hidden);
-    if !shown.every_trace && shown.explorations.iter().any(hides) {
+    let is_hidden = |violation: &Violation| !(shown.traces && violation.counts);
+    let mut violations = shown.explorations.iter().flat_map(shortest);
+    if !shown.every_trace && violations.any(is_hidden) {
         parts.push("`--trace` shows the shortest way to every violation.\n".to_owned());
     }
     parts.join("\n")
@@ -144,8 +145,8 @@ fn verdict(exploration: &Exploration, view: View) -> String {
             Some(ViolationCause::NotFenced) => "not fenced: ",
             _ => "",
         };
-        let broken = count(counting.len(), "invariant is", "invariants are");
-        wrong.push(format!("{kind}{broken} broken"));
+        let broken = counted(counting.len() as u64, "broken invariant");
+        wrong.push(format!("{kind}{broken}"));
     }
     if let Some(goals) = met_steps::unreached(exploration) {
         wrong.push(format!("it never reaches {goals} without a fault"));
@@ -183,25 +184,17 @@ fn broken(exploration: &Exploration, view: View) -> String {
 /// The violations that do not count, in one sentence for each cause.
 fn excused(exploration: &Exploration, view: View) -> String {
     let mut text = String::new();
-    for (cause, is_effect, title, why) in [
-        (ViolationCause::NotFenced, false, "not fenced (`checks_owner` false)", ""),
-        (
-            ViolationCause::Environment,
-            true,
-            "environment",
-            ". Every lock has this: pass the key on to the system that has the effect",
-        ),
-        (ViolationCause::Environment, false, "environment", ""),
+    for (cause, title) in [
+        (ViolationCause::NotFenced, "not fenced (`checks_owner` false)"),
+        (ViolationCause::Environment, "environment (no script prevents it)"),
     ] {
         let mut found: Vec<String> = Vec::new();
         let mut last = "";
         for violation in &exploration.violations {
-            let name = violation.invariant.name;
-            let is_of = violation.cause == Some(cause)
-                && (name == invariants::ONE_EFFECT.name) == is_effect;
-            if violation.counts || !is_of {
+            if violation.counts || violation.cause != Some(cause) {
                 continue;
             }
+            let name = violation.invariant.name;
             match found.last_mut() {
                 Some(known) if name == last => known.push_str(&format!(" or {}", violation.faults)),
                 _ => found.push(format!("{name} after {}", violation.faults)),
@@ -209,8 +202,7 @@ fn excused(exploration: &Exploration, view: View) -> String {
             last = name;
         }
         if !found.is_empty() {
-            let found = found.join(", ");
-            text.push_str(&lines(&format!("{title}: {found}{why}"), 2, view.width));
+            text.push_str(&lines(&format!("{title}: {}", found.join(", ")), 2, view.width));
         }
     }
     text
@@ -253,23 +245,23 @@ fn held(exploration: &Exploration, view: View) -> String {
 /// The extent of the search, in words.
 fn coverage(exploration: &Exploration) -> String {
     let covered = exploration.covered;
-    let mut workers = count(usize::from(exploration.workers), "worker", "workers");
+    let mut workers = counted(exploration.workers.into(), "worker");
     if exploration.has_other_payload {
         workers.push_str(", the last of which has another payload,");
     }
-    let assuming = match names(exploration.assumptions) {
-        Some(names) => format!(", assuming {names}"),
-        None => String::new(),
-    };
-    let within = if exploration.most == FaultBudget::default() {
+    let mut assuming = exploration.assumptions.names().join(" and ");
+    if !assuming.is_empty() {
+        assuming.insert_str(0, ", assuming ");
+    }
+    let within = if exploration.most.total() == 0 {
         format!("{workers} without a fault{assuming}")
     } else {
         format!("{workers} with at most {}{assuming}", exploration.most)
     };
     let effort = format!(
         "{}, {}, {}ms",
-        count(covered.states, "state", "states"),
-        count(covered.server_calls, "server call", "server calls"),
+        counted(covered.states as u64, "state"),
+        counted(covered.server_calls as u64, "server call"),
         exploration.wall_ms
     );
     match covered.schedules {
@@ -279,18 +271,9 @@ fn coverage(exploration: &Exploration) -> String {
         None => format!(
             "not all schedules of {within}, because a limit stopped the search; all prefixes of up \
             to {}; {effort}",
-            count(covered.depth, "step", "steps")
+            counted(covered.depth as u64, "step")
         ),
     }
-}
-
-/// The names of the assumptions; `None` if there are none.
-fn names(assumptions: Assumptions) -> Option<String> {
-    let mut names = Vec::new();
-    for assumption in assumptions.all() {
-        names.push(assumption.as_str());
-    }
-    if names.is_empty() { None } else { Some(names.join(" and ")) }
 }
 
 /// A number as `1234`, or as `5.2e8` if it is large.
@@ -375,9 +358,4 @@ fn differences(
         text += &format!("  {change:<5}{schema}: {what}\n");
     }
     text
-}
-
-/// A number with its noun.
-fn count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }

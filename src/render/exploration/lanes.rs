@@ -6,62 +6,10 @@ use crate::render::style::View;
 use crate::render::{escape, table};
 
 /// The mark of a fault.
-const FAULT: &str = "✗";
+const FAULT: &str = "✗ ";
 
-/// The lanes: the workers that act, with Redis in their middle.
-struct Lanes {
-    names: Vec<String>,
-    middle: usize,
-}
-
-/// The cells of one line: the lane that acts with its text, and the text in the lane of Redis.
-struct Cells {
-    lane: Option<usize>,
-    does: String,
-    holds: String,
-}
-
-impl Lanes {
-    /// The lanes for these steps.
-    fn of(lines: &[TraceLine]) -> Self {
-        let mut names: Vec<String> = Vec::new();
-        for line in lines {
-            if is_acting(line.act) && !names.contains(&line.actor) {
-                names.push(line.actor.clone());
-            }
-        }
-        // Redis between the workers keeps all arrows short.
-        let middle = names.len().div_ceil(2);
-        names.insert(middle, "Redis".to_owned());
-        Self { names, middle }
-    }
-
-    /// The cells of a line. Redis shows its state only if the state differs from `before`.
-    fn cells(&self, line: &TraceLine, before: &str) -> Cells {
-        let mark = if line.act.fault().is_some() { format!("{FAULT} ") } else { String::new() };
-        let step = escape::text(line.step.as_bytes());
-        // Faults such as an expiry happen in Redis, and have no lane of their own.
-        if !is_acting(line.act) {
-            let mut changed = String::new();
-            if line.holds != before {
-                changed = format!(": {}", escape::text(line.holds.as_bytes()));
-            }
-            return Cells {
-                lane: None,
-                does: String::new(),
-                holds: format!("{mark}{step}{changed}"),
-            };
-        }
-        let meaning = match &line.reply {
-            Some(reply) => format!(": {}", meaning(reply)),
-            None => String::new(),
-        };
-        let lane = self.names.iter().position(|name| *name == line.actor);
-        let holds = if line.holds == before { String::new() } else { line.holds.clone() };
-        let does = format!("{mark}{step}{}", escape::text(meaning.as_bytes()));
-        Cells { lane, does, holds: escape::text(holds.as_bytes()) }
-    }
-}
+/// The name of the lane of Redis.
+const REDIS: &str = "Redis";
 
 /// True for an act of a worker or a client.
 fn is_acting(act: Act) -> bool {
@@ -76,25 +24,44 @@ fn meaning(reply: &str) -> &str {
     }
 }
 
-/// The schedule as a table.
+/// The schedule as a table: a lane for each worker that acts, with Redis in their middle.
 pub(super) fn text(lines: &[TraceLine], view: View) -> String {
-    let lanes = Lanes::of(lines);
-    // The column of the numbers has no name.
-    let mut heading = vec![""];
-    heading.extend(lanes.names.iter().map(String::as_str));
-    let mut before = "nothing".to_owned();
-    let rows = lines.iter().enumerate().map(|(number, line)| {
-        let cells = lanes.cells(line, &before);
-        before.clone_from(&line.holds);
-        let mut row = vec![String::new(); lanes.names.len() + 1];
-        row[0] = (number + 1).to_string();
-        row[lanes.middle + 1] = cells.holds;
-        if let Some(lane) = cells.lane {
-            row[lane + 1] = cells.does;
+    let mut names: Vec<&str> = Vec::new();
+    for line in lines {
+        if is_acting(line.act) && !names.contains(&line.actor.as_str()) {
+            names.push(&line.actor);
         }
-        row
-    });
-    table::grid(view, 2, &heading, rows)
+    }
+    // Redis between the workers keeps all arrows short. The column of the numbers has no name.
+    names.insert(names.len().div_ceil(2), REDIS);
+    names.insert(0, "");
+    let lane = |name: &str| names.iter().position(|known| *known == name).unwrap_or(0);
+    let mut rows = Vec::new();
+    let mut before = "nothing";
+    for (number, line) in lines.iter().enumerate() {
+        let mark = if line.act.fault().is_some() { FAULT } else { "" };
+        let mut does = format!("{mark}{}", escape::text(line.step.as_bytes()));
+        // Redis shows its state only if it has changed.
+        let mut holds = String::new();
+        if line.holds != before {
+            holds = escape::text(line.holds.as_bytes());
+        }
+        before = &line.holds;
+        let mut row = vec![String::new(); names.len()];
+        row[0] = (number + 1).to_string();
+        if is_acting(line.act) {
+            if let Some(reply) = &line.reply {
+                does += &format!(": {}", escape::text(meaning(reply).as_bytes()));
+            }
+            row[lane(&line.actor)] = does;
+        } else {
+            // Faults such as an expiry happen in Redis, and have no lane of their own.
+            holds = if holds.is_empty() { does } else { format!("{does}: {holds}") };
+        }
+        row[lane(REDIS)] = holds;
+        rows.push(row);
+    }
+    table::grid(view, 2, &names, rows.into_iter())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::{exploration_json, lanes};
 use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
 use crate::render::style::View;
+use crate::render::words::counted;
 
 /// The schedules that lead to a record, as text.
 pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
@@ -43,8 +44,8 @@ fn sentence(record: &Record, schedule: &PastSchedule) -> String {
         (true, false) => "; no running worker holds this lock",
         (false, _) => "",
     };
-    let steps = schedule.token.acts.len();
-    format!("{by}, in {steps} {}{then}", if steps == 1 { "step" } else { "steps" })
+    let steps = counted(schedule.token.acts.len() as u64, "step");
+    format!("{by}, in {steps}{then}")
 }
 
 /// The schedules that lead to a record, as JSON.

@@ -1,6 +1,5 @@
-//! Races as tables, charts, a timeline, and JSON.
+//! Races as a table, a timeline, and JSON.
 
-mod chart;
 mod race_json;
 mod report;
 mod sentences;

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use anstyle::AnsiColor;
-use unicode_width::UnicodeWidthChar as _;
 
 use crate::domain::race::{Offending, RaceEvent, RaceRun, Strategy};
 use crate::render::escape;
@@ -36,8 +35,6 @@ pub(super) fn text(run: &RaceRun, view: View) -> Option<String> {
         next = index + 1;
         let marked = pair.contains(&Some(index));
         let line = line(&offending.events[index], marked);
-        // Replies come from the server and may be long.
-        let line = cut(&line, view.width.unwrap_or(usize::MAX));
         text.push_str(&if marked {
             view.palette.paint(AnsiColor::Red.on_default(), &line)
         } else {
@@ -90,18 +87,4 @@ fn skipped(events: usize) -> String {
 
 fn micros(nanos: u64) -> String {
     format!("{}.{}", nanos / 1000, nanos % 1000 / 100)
-}
-
-fn cut(text: &str, columns: usize) -> String {
-    let mut cut = String::new();
-    let mut left = columns;
-    for character in text.chars() {
-        let width = character.width().unwrap_or_default();
-        if width > left {
-            break;
-        }
-        left -= width;
-        cut.push(character);
-    }
-    cut
 }

@@ -6,4 +6,3 @@ mod words;
 
 pub use self::page::{page, table};
 pub use self::schema_json::schema;
-pub(super) use self::words::named;

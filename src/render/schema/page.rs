@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::words;
-use crate::domain::schema::{Call, Schema, Step, TtlOf};
+use crate::domain::schema::{Call, Role, Schema, Step, TtlOf};
 use crate::render::page::Page;
 use crate::render::style::View;
 use crate::render::table;
@@ -77,10 +77,11 @@ impl SchemaPage<'_> {
         self.page.wrapped(0, &format!("{name}  {}", words::safe(&schema.summary)));
         for (key, template) in schema.keys.iter().zip(words::templates(schema)) {
             let label = match key.role {
-                _ if schema.keys.len() == 1 => "Redis key".to_owned(),
-                role => role.as_str().to_owned(),
+                Role::Lock => "Lock key",
+                Role::Result => "Result key",
+                Role::Record => "Redis key",
             };
-            self.page.field(&capital(&label), &template);
+            self.page.field(label, &template);
         }
         if let Some(pattern) = schema.key_pattern() {
             self.page.field("Key", &format!("matches {}", words::safe(pattern)));
@@ -142,7 +143,7 @@ impl SchemaPage<'_> {
 
     fn step(&mut self, name: &str, step: Option<&Step>) {
         let Some(step) = step else {
-            self.section(name, words::no_step(self.schema, name));
+            self.section(name, "not described");
             return;
         };
         let owner = match (name, step.checks_owner) {
@@ -218,10 +219,4 @@ impl SchemaPage<'_> {
     fn grid(&mut self, indent: usize, rows: impl Iterator<Item = Vec<String>>) {
         self.page.text.push_str(&table::grid(self.page.view, indent, &[], rows));
     }
-}
-
-fn capital(label: &str) -> String {
-    let mut characters = label.chars();
-    let Some(first) = characters.next() else { return String::new() };
-    first.to_uppercase().chain(characters).collect()
 }

@@ -26,19 +26,15 @@ pub fn schema(schema: &Schema) -> Value {
         values.push(value(schema, format));
     }
     // Without a begin or complete step nothing is known about it, so these are null, not false.
-    let mut begins_with_a_script = None;
-    if schema.begin.is_some() {
-        begins_with_a_script = Some(schema.begins_with_a_script());
-    }
+    let begins_with_a_script = schema.begin.as_ref().map(|_| schema.begins_with_a_script());
     let checks_owner = schema.complete.as_ref().map(|step| step.checks_owner);
-    let mut late_worker = Value::Null;
-    if let Some(late) = fencing::of(schema) {
-        late_worker = json!({
+    let late_worker = fencing::of(schema).map(|late| {
+        json!({
             "fenced_off": late.is_fenced_off(),
             "stores_when_absent": late.stores_when_absent,
             "stores_when_retaken": late.stores_when_retaken,
-        });
-    }
+        })
+    });
     json!({
         "name": schema.name,
         "summary": schema.summary,
@@ -69,10 +65,10 @@ pub fn schema(schema: &Schema) -> Value {
 
 fn write(write: &WriteFormat) -> Value {
     json!({
-        "lock_value": optional_template(write.lock_value.as_ref()),
-        "result_value": optional_template(write.result_value.as_ref()),
-        "failed_value": optional_template(write.failed_value.as_ref()),
-        "response": optional_template(write.response.as_ref()),
+        "lock_value": optional_template(&write.lock_value),
+        "result_value": optional_template(&write.result_value),
+        "failed_value": optional_template(&write.failed_value),
+        "response": optional_template(&write.response),
         "no_body": write.no_body,
         "header_names": write.header_names.as_str(),
         "headers_as": write.headers_as.as_str(),
@@ -87,11 +83,8 @@ fn write(write: &WriteFormat) -> Value {
 }
 
 /// A template in the syntax of schema files; null if there is none.
-fn optional_template(template: Option<&Template>) -> Value {
-    match template {
-        Some(template) => Value::String(template.display()),
-        None => Value::Null,
-    }
+fn optional_template(template: &Option<Template>) -> Option<String> {
+    template.as_ref().map(Template::display)
 }
 
 /// The prefix in use, the place for a deployment's prefix, and further prefixes under which records
@@ -107,7 +100,7 @@ fn prefix(schema: &Schema) -> Value {
 
 fn value(schema: &Schema, case: &ValueFormat) -> Value {
     let mut fields = Map::new();
-    for (name, path) in words::places(&case.fields) {
+    for (name, path) in case.fields.pointers() {
         fields.insert(name.to_owned(), json!(path));
     }
     let mut expires_at = Value::Null;
@@ -120,10 +113,7 @@ fn value(schema: &Schema, case: &ValueFormat) -> Value {
             "past": expiry.past.as_str(),
         });
     }
-    let is_strict = match &case.closed {
-        Some(closed) => closed.is_strict,
-        None => false,
-    };
+    let is_strict = case.closed.as_ref().is_some_and(|closed| closed.is_strict);
     json!({
         "name": case.name,
         "slot": schema.keys[case.key_index].role.as_str(),
@@ -159,11 +149,8 @@ fn inside(case: &ValueFormat) -> Map<String, Value> {
 }
 
 /// The pointers of selected fields of a value format; null if the format allows any fields.
-fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Value {
-    match &case.closed {
-        Some(closed) => json!(closed.paths(passes)),
-        None => Value::Null,
-    }
+fn paths(case: &ValueFormat, passes: fn(&Member) -> bool) -> Option<Vec<String>> {
+    Some(case.closed.as_ref()?.paths(passes))
 }
 
 /// A step with its calls; null if the schema does not describe it.

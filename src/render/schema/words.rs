@@ -3,9 +3,9 @@
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::schema::{
-    Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, FieldPointers,
-    First, KeyIs, Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply, ReplyPattern,
-    Schema, SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
+    Action, BodyEncoding, ClosedFields, Condition, Decoder, Encoding, ExpiresAt, First, KeyIs,
+    Member, OnFailure, OnHangUp, PayloadUse, PrefixPlace, Reply, ReplyPattern, Schema,
+    SchemaOrigin, ServiceBehavior, Template, TtlOf, ValueFormat, WithoutRedis,
 };
 use crate::render::escape;
 use crate::render::words::lease;
@@ -87,22 +87,6 @@ pub(super) fn begins_with(schema: &Schema) -> &'static str {
     }
 }
 
-/// Why the schema has no such step.
-pub(super) fn no_step(schema: &Schema, name: &str) -> &'static str {
-    if schema.begin.is_none() {
-        return "not described; idemctl only reads the values of this service";
-    }
-    // A service that keeps the lock or stores the error when its handler fails has no use for a
-    // release.
-    let never_releases =
-        matches!(schema.service.on_failure, Some(OnFailure::Keep | OnFailure::Store));
-    if name == "Release" && never_releases {
-        "the service has no such step"
-    } else {
-        "not described, or the service has no such step"
-    }
-}
-
 /// How the values of a format are recognised.
 pub(super) fn told_by(case: &ValueFormat) -> String {
     let mut tests = Vec::new();
@@ -120,17 +104,17 @@ pub(super) fn told_by(case: &ValueFormat) -> String {
         (_, Some(bytes)) => format!("exactly {}", escape::text(bytes)),
         (Encoding::Text, None) => "any text (recognised by its Redis key alone)".to_owned(),
         (encoding, None) if encoding.other_type().is_some() && tests.is_empty() => {
-            format!("any {} (its content is not checked)", named(encoding))
+            format!("any {} (its content is not checked)", encoding.language())
         }
         (encoding, None) if encoding.is_shown_only() => {
-            format!("any {} (recognised by its first bytes)", named(encoding))
+            format!("any {} (recognised by its first bytes)", encoding.language())
         }
-        (encoding, None) if tests.is_empty() => format!("any {}", named(encoding)),
-        (encoding, None) => format!("{} with {}", named(encoding), tests.join(", ")),
+        (encoding, None) if tests.is_empty() => format!("any {}", encoding.language()),
+        (encoding, None) => format!("{} with {}", encoding.language(), tests.join(", ")),
     };
     let mut inside = Vec::new();
     for (path, decoder) in &case.decoding.inside {
-        let encoding = named(decoder.encoding);
+        let encoding = decoder.encoding.language();
         inside.push(format!("{encoding}{} in {}", codecs(decoder), safe(path)));
     }
     let inside = if inside.is_empty() { String::new() } else { format!("; {}", inside.join(", ")) };
@@ -145,23 +129,6 @@ fn codecs(decoder: &Decoder) -> String {
         text += &format!(" in {}", safe(&codec.word()));
     }
     text
-}
-
-/// The usual name of an encoding.
-pub(crate) fn named(encoding: Encoding) -> &'static str {
-    match encoding {
-        Encoding::Text => "text",
-        Encoding::Json => "JSON",
-        Encoding::Msgpack => "MessagePack",
-        Encoding::Pickle => "Python pickle",
-        Encoding::Php => "PHP serialize",
-        Encoding::Newtonsoft => "JSON of Newtonsoft.Json",
-        Encoding::Marshal => "Ruby Marshal",
-        Encoding::Hash => "hash",
-        Encoding::Set => "set",
-        Encoding::Zset => "sorted set",
-        Encoding::List => "list",
-    }
 }
 
 /// The fields of a closed value format, except those that identify it.
@@ -182,15 +149,10 @@ fn written(closed: &ClosedFields) -> String {
     format!("no other fields ({})", parts.join("; "))
 }
 
-/// The fields of a value, by name, with their pointers.
-pub(super) fn places(fields: &FieldPointers) -> Vec<(&'static str, &str)> {
-    fields.pointers().collect()
-}
-
 /// The meaning of a value and its fields.
 pub(super) fn holds(case: &ValueFormat) -> String {
     let mut parts = Vec::new();
-    for (name, path) in places(&case.fields) {
+    for (name, path) in case.fields.pointers() {
         let encoding = match (name, case.body_encoding) {
             ("body", BodyEncoding::Base64) => " (base64)",
             ("body", BodyEncoding::Json) => " (JSON)",
@@ -225,41 +187,34 @@ fn ends(expires_at: &ExpiresAt) -> String {
 
 /// The behaviour of a service around its steps, for people: the event, and the reaction.
 pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
+    let on_failure = conduct.on_failure.map(|does| match does {
+        OnFailure::Store => "the error is stored as a result",
+        OnFailure::Release => "the lock is released",
+        OnFailure::Keep => "nothing is done; the lock remains until it expires",
+    });
+    let on_hang_up = conduct.on_hang_up.map(|does| match does {
+        OnHangUp::Release => "the lock is released, while the handler still runs",
+        OnHangUp::GoOn => "the handler continues and its result is stored",
+    });
+    let without_redis = conduct.without_redis.map(|does| match does {
+        WithoutRedis::Refuse => "requests are rejected (fail closed)",
+        WithoutRedis::Execute => "requests are executed anyway (fail open)",
+    });
+    let payload = conduct.payload.map(|payload| match payload {
+        PayloadUse::Ignored => "not compared",
+        PayloadUse::InKey => "part of the hash in the Redis key",
+    });
+    let stored = conduct.stores.as_ref().map(|codes| format!("status {}", codes.as_text()));
     let mut rows = Vec::new();
-    if let Some(on_failure) = conduct.on_failure {
-        let reaction = match on_failure {
-            OnFailure::Store => "the error is stored as a result",
-            OnFailure::Release => "the lock is released",
-            OnFailure::Keep => "nothing is done; the lock remains until it expires",
-        };
-        rows.push(["Handler fails".to_owned(), reaction.to_owned()]);
-    }
-    if let Some(on_hang_up) = conduct.on_hang_up {
-        let reaction = match on_hang_up {
-            OnHangUp::Release => "the lock is released, while the handler still runs",
-            OnHangUp::GoOn => "the handler continues and its result is stored",
-        };
-        rows.push(["Client disconnects".to_owned(), reaction.to_owned()]);
-    }
-    if let Some(without_redis) = conduct.without_redis {
-        let reaction = match without_redis {
-            WithoutRedis::Refuse => "requests are rejected (fail closed)",
-            WithoutRedis::Execute => "requests are executed anyway (fail open)",
-        };
-        rows.push(["Redis unreachable".to_owned(), reaction.to_owned()]);
-    }
-    if let Some(codes) = &conduct.stores {
-        rows.push(["Stored responses".to_owned(), format!("status {}", codes.as_text())]);
-    }
-    if let Some(payload) = conduct.payload {
-        let reaction = match payload {
-            PayloadUse::Ignored => "not compared",
-            PayloadUse::InKey => "part of the hash in the Redis key",
-        };
-        rows.push(["Payload".to_owned(), reaction.to_owned()]);
-    }
-    if let Some(body) = &conduct.sample_body {
-        rows.push(["Sample body".to_owned(), body.clone()]);
+    for (event, reaction) in [
+        ("Handler fails", on_failure),
+        ("Client disconnects", on_hang_up),
+        ("Redis unreachable", without_redis),
+        ("Stored responses", stored.as_deref()),
+        ("Payload", payload),
+        ("Sample body", conduct.sample_body.as_deref()),
+    ] {
+        rows.extend(reaction.map(|reaction| [event, reaction].map(str::to_owned)));
     }
     rows
 }

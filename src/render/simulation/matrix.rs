@@ -15,23 +15,15 @@ use crate::render::table::{GAP, Table, styled};
 /// by schema, and each schema has every scenario.
 pub(super) fn text(cells: &[Cell], view: View) -> String {
     let schemas: Vec<_> = cells.chunk_by(|one, next| one.schema == next.schema).collect();
-    let mut blocks = Vec::new();
-    let mut rest = &schemas[..];
-    while let Some(first) = rest.first() {
-        let mut used = first.iter().map(|cell| cell.scenario.name.width()).max().unwrap_or(0);
-        let mut fitting = 0;
-        for column in rest {
-            used += GAP + width(column);
-            // A block has at least one schema, even if that one is wider than the terminal.
-            if fitting > 0 && view.width.is_some_and(|width| used > width) {
-                break;
-            }
-            fitting += 1;
-        }
-        let (columns, others) = rest.split_at(fitting);
-        blocks.push(block(columns, view.palette));
-        rest = others;
+    let mut fitting = schemas.len().max(1);
+    if let Some(columns) = view.width {
+        let names = cells.iter().map(|cell| cell.scenario.name.width()).max().unwrap_or(0);
+        let widest = schemas.iter().map(|column| width(column)).max().unwrap_or(0);
+        // A block has at least one schema, even if that one is wider than the terminal.
+        fitting = (columns.saturating_sub(names) / (GAP + widest)).max(1);
     }
+    let blocks: Vec<_> =
+        schemas.chunks(fitting).map(|columns| block(columns, view.palette)).collect();
     blocks.join("\n")
 }
 

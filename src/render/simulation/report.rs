@@ -1,6 +1,6 @@
 //! The report of a simulation for people.
 
-use crate::domain::simulation::{Cell, FilesChange, MatrixDifference, Scenario};
+use crate::domain::simulation::{Cell, MatrixDifference, Scenario};
 use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
 use crate::render::{escape, table};
@@ -21,7 +21,7 @@ pub struct ComparedMatrix<'a> {
     /// The cells that differ from the accepted ones.
     pub differences: &'a [MatrixDifference],
     /// The schemas whose files are not known to be the accepted ones.
-    pub files: &'a [(String, FilesChange)],
+    pub files: &'a [String],
 }
 
 /// The list of the scenarios, one per line.
@@ -58,13 +58,9 @@ fn headed(heading: &str, text: String, palette: Palette) -> String {
 /// The cells that differ from the accepted ones, one per line.
 pub fn differences(compared: ComparedMatrix<'_>, palette: Palette) -> String {
     let mut text = String::new();
-    for (schema, change) in compared.files {
+    for schema in compared.files {
         let schema = escape::text(schema.as_bytes());
-        let change = match change {
-            FilesChange::Unknown => "unknown whether changed",
-            _ => "changed",
-        };
-        text += &format!("files of {schema}: {change}\n");
+        text += &format!("files of {schema}: not known to be the accepted ones\n");
     }
     if compared.differences.is_empty() {
         return text + "All results match the accepted file.\n";

@@ -7,9 +7,6 @@ use crate::render::simulation::matrix::{style_of, words};
 use crate::render::style::View;
 use crate::render::{escape, table};
 
-/// The most characters of a reply in the table.
-const LONGEST_REPLY: usize = 48;
-
 /// A cell's verdict with its reason, and the sequence of each variant.
 pub(super) fn text(cell: &Cell, view: View) -> String {
     let View { palette, width } = view;
@@ -29,19 +26,6 @@ pub(super) fn text(cell: &Cell, view: View) -> String {
     text
 }
 
-/// The beginning of a reply and its meaning, which is at the end of the text.
-fn short(reply: &str) -> String {
-    let characters = reply.chars().count();
-    if characters <= LONGEST_REPLY {
-        return reply.to_owned();
-    }
-    // The meaning matters most, so the reply itself is cut.
-    let (text, meaning) = reply.rsplit_once(" (").unwrap_or((reply, ""));
-    let head: String =
-        text.chars().take(LONGEST_REPLY.saturating_sub(meaning.chars().count() + 3)).collect();
-    if meaning.is_empty() { format!("{head}…") } else { format!("{head}… ({meaning}") }
-}
-
 fn escaped(text: Option<&str>) -> String {
     escape::text(text.unwrap_or_default().as_bytes())
 }
@@ -52,7 +36,7 @@ fn sequence(take: &History, view: View) -> String {
             format!("{}.{}", event.at_us / 1_000, event.at_us % 1_000 / 100),
             escape::text(event.actor.as_bytes()),
             escape::text(event.step.as_bytes()),
-            short(&escaped(event.reply.as_deref())),
+            escaped(event.reply.as_deref()),
             escaped(event.client.as_deref()),
         ]
     });

@@ -57,7 +57,6 @@ pub(super) fn remedy(
         author: None,
         taken: taken(schema, to_violation),
         left: left_lock(program, schema, steps),
-        format: None,
     };
     if let Some(last) = to_violation.last() {
         culprit.author = last.reply.map(|reply| reply.author);
@@ -65,9 +64,6 @@ pub(super) fn remedy(
             culprit.kind = Some(call.step);
             culprit.call = described(program, call);
         }
-    }
-    if let Some(last) = steps.last() {
-        culprit.format = format(schema, &last.after);
     }
     (root.remedy)(&culprit)
 }
@@ -168,32 +164,14 @@ fn left_lock(program: &WorkerProgram, schema: &Schema, steps: &[TracedStep]) -> 
     LeftLock::Endless(by)
 }
 
-/// The name of the value format at the result's Redis key, or else at the lock's.
-fn format<'a>(schema: &'a Schema, keys: &KeysState) -> Option<&'a str> {
-    for key_index in [schema.result_key_index(), schema.lock_key_index()] {
-        if let Some(decoded) = keys.reading(schema, key_index).decoded() {
-            return Some(&schema.values[decoded.format].name);
-        }
-    }
-    None
-}
-
 /// True if a later call of begin acquired the lock although another worker held it, or a result
 /// was stored. Until then only the workers' own calls changed the keys. An earlier call of the
 /// same begin therefore saw another state.
 fn begin_was_interrupted(program: &WorkerProgram, steps: &[TracedStep]) -> bool {
     let mut holder = None;
     for step in steps {
-        if let Some(
-            Fault::Expiry
-            | Fault::Delay
-            | Fault::Evict
-            | Fault::Failover
-            | Fault::Persist
-            | Fault::Restart,
-        ) = step.act.fault()
-        {
-            // These faults change the keys without a call, so that begin may not be the cause.
+        if step.act.fault().is_some() && step.act.worker().is_none() {
+            // Such a fault changes the keys without a call, so that begin may not be the cause.
             return false;
         }
         if let Some(reply) = step.reply

@@ -8,7 +8,7 @@ use super::culprit::{is_fenced, remedy};
 use super::test_server::TestServer;
 use super::workers::{Workers, unreadable_response};
 use crate::domain::exploration::{
-    AbstractState, Act, Assumptions, Exploration, FaultBudget, PastSchedule, RecordPast,
+    AbstractState, Act, Assumptions, Exploration, FaultBudget, Invariant, PastSchedule, RecordPast,
     ReplayedSchedule, ScheduleToken, SearchCoverage, StepCoverage, Violation, WorkerProgram,
     invariants, leading_to,
 };
@@ -109,21 +109,14 @@ impl ExplorationTask {
             not_asked.push(invariants::TRUE_REPLAY.name);
         }
         Ok(Exploration {
-            schemas: self.schema_names(),
-            hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
-            workers: self.workers,
-            has_other_payload: self.has_other_payload,
             most: self.most,
             assumptions: self.assumptions,
-            assumed: None,
-            violations,
             short_results: self.program.services.iter().find_map(|schema| short_results(schema)),
             not_asked,
-            covered: explored.covered,
             steps: Some(steps),
             wall_ms: millis(since.elapsed()),
-            replay: None,
             unsteady,
+            ..self.exploration(violations, explored.covered)
         })
     }
 
@@ -160,10 +153,6 @@ impl ExplorationTask {
         }
     }
 
-    fn schema_names(&self) -> Vec<String> {
-        self.program.services.iter().map(|schema| schema.name.clone()).collect()
-    }
-
     async fn execute_violation(
         &self,
         found: &FoundViolation,
@@ -178,18 +167,29 @@ impl ExplorationTask {
             }
             Err(why) => (Vec::new(), Replayed { lines: Vec::new(), deviates: Some(why) }),
         };
-        Ok(Violation {
-            invariant: found.invariant,
-            faults: found.faults,
+        Ok(self.violation(found.invariant, found.faults, &token, &steps, &replayed))
+    }
+
+    fn violation(
+        &self,
+        invariant: &'static Invariant,
+        faults: FaultBudget,
+        token: &ScheduleToken,
+        steps: &[TracedStep],
+        replayed: &Replayed,
+    ) -> Violation {
+        Violation {
+            invariant,
+            faults,
             is_minimal: false,
             cause: None,
-            is_fenced: is_fenced(&self.program, &steps, found.invariant),
+            is_fenced: is_fenced(&self.program, steps, invariant),
             counts: true,
-            remedy: remedy(&self.program, &self.services(&token), &steps, found.invariant),
-            lines: replayed.lines,
-            token,
-            deviates: replayed.deviates,
-        })
+            remedy: remedy(&self.program, &self.services(token), steps, invariant),
+            lines: replayed.lines.clone(),
+            token: token.clone(),
+            deviates: replayed.deviates.clone(),
+        }
     }
 
     fn token(&self, beginning: &[u8], acts: &[Act]) -> ScheduleToken {
@@ -279,18 +279,7 @@ impl ExplorationTask {
         let mut violations = Vec::new();
         for step in steps {
             for invariant in &step.violated {
-                violations.push(Violation {
-                    invariant,
-                    faults,
-                    is_minimal: false,
-                    cause: None,
-                    is_fenced: None,
-                    counts: true,
-                    remedy: remedy(&self.program, &self.services(token), steps, invariant),
-                    lines: replayed.lines.clone(),
-                    token: token.clone(),
-                    deviates: replayed.deviates.clone(),
-                });
+                violations.push(self.violation(invariant, faults, token, steps, replayed));
             }
         }
         let covered = SearchCoverage {
@@ -304,11 +293,25 @@ impl ExplorationTask {
             search_us: 0,
         };
         Exploration {
-            schemas: self.schema_names(),
-            hashes: self.program.services.iter().map(|schema| schema.files_hash.clone()).collect(),
+            most: faults,
+            replay: Some(ReplayedSchedule {
+                lines: replayed.lines.clone(),
+                token: token.clone(),
+                deviates: replayed.deviates.clone(),
+            }),
+            ..self.exploration(violations, covered)
+        }
+    }
+
+    /// An exploration of these services without any fault.
+    fn exploration(&self, violations: Vec<Violation>, covered: SearchCoverage) -> Exploration {
+        let services = &self.program.services;
+        Exploration {
+            schemas: services.iter().map(|schema| schema.name.clone()).collect(),
+            hashes: services.iter().map(|schema| schema.files_hash.clone()).collect(),
             workers: self.workers,
             has_other_payload: self.has_other_payload,
-            most: faults,
+            most: FaultBudget::default(),
             assumptions: Assumptions::default(),
             assumed: None,
             violations,
@@ -317,11 +320,7 @@ impl ExplorationTask {
             covered,
             steps: None,
             wall_ms: 0,
-            replay: Some(ReplayedSchedule {
-                lines: replayed.lines.clone(),
-                token: token.clone(),
-                deviates: replayed.deviates.clone(),
-            }),
+            replay: None,
             unsteady: None,
         }
     }

@@ -43,23 +43,15 @@ impl Connections {
         server: &Writable,
         concurrency: usize,
     ) -> Result<Self, NotConnected> {
-        let wanted = concurrency;
-        let target = match client.playground(server).await {
-            Ok(target) => target,
-            Err(error) => return Err(NotConnected { open: 0, wanted, error }),
-        };
-        let cleanup = match Connection::connect(&target).await {
-            Ok(cleanup) => cleanup,
-            Err(error) => return Err(NotConnected { open: 0, wanted, error }),
-        };
+        let not_connected = |open, error| NotConnected { open, wanted: concurrency, error };
+        let none = |error| not_connected(0, error);
+        let target = client.playground(server).await.map_err(none)?;
+        let cleanup = Connection::connect(&target).await.map_err(none)?;
         let connecting = (0..concurrency).map(|_| Connection::connect(&target));
         let mut connected = stream::iter(connecting).buffered(OPENED_AT_ONCE);
         let mut workers = Vec::with_capacity(concurrency);
         while let Some(connection) = connected.next().await {
-            let connection = match connection {
-                Ok(connection) => connection,
-                Err(error) => return Err(NotConnected { open: workers.len(), wanted, error }),
-            };
+            let connection = connection.map_err(|error| not_connected(workers.len(), error))?;
             workers.push(WorkerConnection {
                 id: workers.len() + 1,
                 owner: Uuid::new_v4().to_string(),

@@ -67,26 +67,14 @@ impl<'a> SeededRecord<'a> {
             Situation::LeftoverLock => vec![self.finished(), self.lock(None)],
             Situation::KeptForEver => vec![self.result(None)],
             Situation::LockTtlOnResult => vec![self.result(Some(lock_ttl))],
-            Situation::CutOff => {
+            Situation::CutOff | Situation::Hash | Situation::Huge => {
                 let left = self.part(result_ttl, 30, 95);
-                vec![self.at(
-                    self.schema.result_key_index(),
-                    EntryValue::Text(cut_off(self.schema)),
-                    Some(left),
-                )]
-            }
-            Situation::Hash => {
-                let left = self.part(result_ttl, 30, 95);
-                vec![self.at(
-                    self.schema.result_key_index(),
-                    EntryValue::Hash(b"attempts".to_vec()),
-                    Some(left),
-                )]
-            }
-            Situation::Huge => {
-                let left = self.part(result_ttl, 30, 95);
-                let value = self.result_value(Some(huge_body()));
-                vec![self.at(self.schema.result_key_index(), EntryValue::Text(value), Some(left))]
+                let value = match situation {
+                    Situation::Hash => EntryValue::Hash(b"attempts".to_vec()),
+                    Situation::CutOff => EntryValue::Text(cut_off(self.schema)),
+                    _ => EntryValue::Text(self.result_value(Some(huge_body()))),
+                };
+                vec![self.at(self.schema.result_key_index(), value, Some(left))]
             }
         }
     }

@@ -46,14 +46,11 @@ impl LocalServers {
         config: &[&str],
         password: &str,
     ) -> Played<LocalServer> {
-        let mut last_error = None;
-        for _ in 0..MAX_STARTS {
-            let port = match free_port() {
-                Ok(port) => port,
-                Err(why) => {
-                    return Err(Aborted::NotApplicable(format!("no port is free: {why}")));
-                }
-            };
+        let mut starts = 0;
+        loop {
+            starts += 1;
+            let port = free_port()
+                .map_err(|why| Aborted::NotApplicable(format!("no port is free: {why}")))?;
             let setup = Setup {
                 port: Some(port),
                 password: Some(password.to_owned()),
@@ -62,14 +59,10 @@ impl LocalServers {
             match self.start_with(setup).await {
                 Ok(server) => return Ok(server),
                 // Another process may have taken the port in the meantime: try another one.
-                Err(error @ SandboxError::NotServing { .. }) => last_error = Some(error),
+                Err(SandboxError::NotServing { .. }) if starts < MAX_STARTS => {}
                 Err(error) => return Err(no_server(error)),
             }
         }
-        Err(match last_error {
-            Some(error) => no_server(error),
-            None => Aborted::NotApplicable("no port is free".to_owned()),
-        })
     }
 
     async fn start_with(&self, setup: Setup) -> Result<LocalServer, SandboxError> {

@@ -192,34 +192,27 @@ impl Replayer<'_> {
 
     /// The cause of a fault, and its description.
     fn describe_fault(&self, step: &TracedStep) -> (&'static str, String) {
+        let key_index = match step.act {
+            Act::Expiry(key) | Act::Lapse(key) | Act::Evict(key) | Act::Persist(key) => key,
+            _ => 0,
+        };
+        let key = match held_at(self.player.schema(), &step.before, usize::from(key_index)) {
+            Some(Role::Result) => "result",
+            Some(Role::Lock) => "lock",
+            _ => "record",
+        };
         match step.act {
-            Act::Expiry(key_index) => {
-                ("time", format!("the {}'s TTL ends", self.name_at(step, key_index)))
-            }
-            Act::Lapse(key_index) => {
-                ("time", format!("the {}'s own expiry passes", self.name_at(step, key_index)))
-            }
-            Act::Evict(key_index) => {
-                ("redis", format!("the {} is evicted", self.name_at(step, key_index)))
-            }
+            Act::Expiry(_) => ("time", format!("the {key}'s TTL ends")),
+            Act::Lapse(_) => ("time", format!("the {key}'s own expiry passes")),
+            Act::Evict(_) => ("redis", format!("the {key} is evicted")),
             Act::Delay => ("time", format!("{} pass", duration::short(passed_ms(step)))),
             Act::Restart => ("redis", "it restarts without its data".to_owned()),
-            Act::Persist(key_index) => {
-                ("world", format!("the TTL of the {} is removed", self.name_at(step, key_index)))
-            }
+            Act::Persist(_) => ("world", format!("the TTL of the {key} is removed")),
             Act::Failover(more) if more > 0 => (
                 "redis",
                 format!("the master fails before its last {} writes are on the replica", more + 1),
             ),
             _ => ("redis", "the master fails before its last write is on the replica".to_owned()),
-        }
-    }
-
-    fn name_at(&self, step: &TracedStep, key_index: u8) -> &'static str {
-        match held_at(self.player.schema(), &step.before, usize::from(key_index)) {
-            Some(Role::Result) => "result",
-            Some(Role::Lock) => "lock",
-            _ => "record",
         }
     }
 

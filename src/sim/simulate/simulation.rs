@@ -138,19 +138,15 @@ impl Venue<'_> {
         schema: &Arc<Schema>,
     ) -> Result<Cell, StoreError> {
         for lock_ttl in LOCK_TTLS {
-            match self.play_takes(scenario, schema, lock_ttl).await {
-                Ok(takes) if takes.is_empty() => {
-                    let why = scenario.otherwise.clone();
-                    return Ok(Cell::not_applicable(&schema.name, scenario, why));
-                }
+            let why = match self.play_takes(scenario, schema, lock_ttl).await {
+                Ok(takes) if takes.is_empty() => scenario.otherwise.clone(),
                 Ok(takes) => return Ok(Cell::from_takes(&schema.name, scenario, takes)),
-                Err(Aborted::NotApplicable(why)) => {
-                    return Ok(Cell::not_applicable(&schema.name, scenario, why));
-                }
+                Err(Aborted::NotApplicable(why)) => why,
                 Err(Aborted::Store(error)) => return Err(error),
                 // The next attempt uses a longer TTL.
-                Err(Aborted::Late) => {}
-            }
+                Err(Aborted::Late) => continue,
+            };
+            return Ok(Cell::not_applicable(&schema.name, scenario, why));
         }
         let why = "this machine is too slow to tell: locks ended before their moment".to_owned();
         Ok(Cell::not_applicable(&schema.name, scenario, why))
@@ -175,26 +171,20 @@ impl Venue<'_> {
             if take.needs.is_some_and(|need| !need.is_met(schema)) {
                 continue;
             }
-            let count = match take.each {
-                Each::Once => 1,
-                Each::Round => self.plan.repeat,
-                Each::BeginCall => schema.begin_calls().len() - 1,
-                Each::CompleteCall => schema.complete_calls().len() - 1,
-                Each::OtherSchema => others.len(),
-                Each::Policy => POLICIES.len(),
+            let between =
+                |calls: usize| (1..calls).map(|call| format!("{call} of {calls}")).collect();
+            let words: Vec<String> = match take.each {
+                Each::Once => vec!["1".to_owned()],
+                Each::Round => (1..=self.plan.repeat).map(|round| round.to_string()).collect(),
+                Each::BeginCall => between(schema.begin_calls().len()),
+                Each::CompleteCall => between(schema.complete_calls().len()),
+                Each::OtherSchema => others.iter().map(|other| other.name.clone()).collect(),
+                Each::Policy => POLICIES.map(str::to_owned).to_vec(),
             };
-            for index in 0..count {
+            for (index, word) in words.into_iter().enumerate() {
                 if scenario.place == Place::Local && local.is_none() {
                     local = Some(self.servers.start(&[]).await?);
                 }
-                let word = match take.each {
-                    Each::OtherSchema => others[index].name.clone(),
-                    Each::Policy => POLICIES[index].to_owned(),
-                    Each::Once | Each::Round => (index + 1).to_string(),
-                    Each::BeginCall | Each::CompleteCall => {
-                        format!("{} of {}", index + 1, count + 1)
-                    }
-                };
                 let mut own = vec![&**schema];
                 if take.each == Each::OtherSchema {
                     own.push(others[index]);

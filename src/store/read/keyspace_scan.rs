@@ -97,7 +97,7 @@ impl KeyspaceScan {
                 any_read: false,
                 keys_of_other_schemas: BTreeMap::new(),
                 schemas: Vec::new(),
-                extended: catalog.extended().clone(),
+                extended: catalog.extended.clone(),
             }),
             Err(error) => Err(client.explain_error(error).await),
         }

@@ -151,7 +151,7 @@ pub fn unclaimed_as(catalog: &Catalog, record: &Record) -> Option<Vec<UnclaimedK
     if !matches!(record.author, Author::Unrecognised(_)) || catalog.is_only_named(&record.schema) {
         return None;
     }
-    let fits = fitting::names(catalog.shipped(), &record.seen, &record.schema.name);
+    let fits = fitting::names(catalog.shipped.all(), &record.seen, &record.schema.name);
     if catalog.is_named_by_context(&record.schema) && fits.is_empty() {
         return None;
     }

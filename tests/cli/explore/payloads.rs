@@ -58,7 +58,7 @@ fn an_accepted_result_with_two_payloads_is_not_compared_with_one() {
     fs::write(&accepted, two.stdout).unwrap();
     let expect = ["--expect", accepted.to_str().unwrap()];
     let refused = run(home.path(), &[&words[..], &expect].concat()).exits(2);
-    refused.says("was accepted with --payloads 2, but this run has 1");
+    refused.says("was accepted with payloads=2, but this run has payloads=1");
     run(home.path(), &[&words[..], &expect, &["--payloads", "2"]].concat()).exits(0);
 }
 

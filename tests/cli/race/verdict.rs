@@ -208,14 +208,14 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let words = [&race[..], &["--think-time", "10ms"]].concat();
     let run = server.idemctl(&words).exits(0);
     let text = run.text();
-    let verdict = "Exactly one of 50 simultaneous requests got the lock in each round of go-middleware. race judges begin only, and would not detect a flaw rarer than 1 in 150 lock attempts.\nWith check-then-act, up to ";
+    let verdict = "At most one of 50 simultaneous requests got the lock in each round of go-middleware. race judges begin only, and would not detect a flaw rarer than 1 in 150 lock attempts.\nWith check-then-act, up to ";
     assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
     assert!(text.contains("\nno violation in 150  go-middleware"), "{text}");
     assert!(text.contains("\nnot-atomic             check-then-act"), "{text}");
-    assert!(!text.contains("Latency of") && !text.contains("P99"), "{text}");
+    assert!(!text.contains("P99"), "{text}");
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
-    verbose.shows("Latency of go-middleware, schema\n").shows("P99");
+    verbose.shows("P99");
     assert!(
         text.contains("Round 1 shows that check-then-act (keys of go-middleware) is not atomic:"),
         "{text}"
@@ -224,7 +224,6 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
         text.contains(" workers acquired the lock of one key, so the operation ran "),
         "{text}"
     );
-    assert!(!text.contains("Two workers acquired"), "far more than two of 50 workers did: {text}");
     assert_eq!(text.matches('▶').count(), 2, "{text}");
 }
 

@@ -223,7 +223,7 @@ fn what_is_not_as_accepted_is_named() {
         "{}",
         worse.all()
     );
-    worse.shows("files of reference: unknown whether changed");
+    worse.shows("files of reference: not known to be the accepted ones");
     let mut better = accepted("duplicate");
     better["cells"][0]["verdict"] = json!("stuck");
     let changed = expecting(&better, &["-o", "json"]).exits(1).json();

@@ -104,10 +104,8 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
         .at(fixed.role.as_str());
     }
     // The script would build its Redis keys from a key that already contains the groups.
-    let sends_key =
-        raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Key])));
     match groups {
-        Some(groups) if sends_key => wrong(format!(
+        Some(groups) if sends(raw, Placeholder::Key) => wrong(format!(
             "a step sends `{{key}}`, which is `{groups}` here, with the groups; send `{{record}}` or \
             another Redis key of [keys] instead"
         )),
@@ -122,9 +120,7 @@ fn check_groups(raw: &RawSchema, keys: &[RoleKey]) -> Checked<()> {
 /// idemctl does not read.
 fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
     let in_templates = is_written(&raw.keys);
-    let in_steps =
-        raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[Placeholder::Prefix])));
-    if in_steps {
+    if sends(raw, Placeholder::Prefix) {
         if !in_templates {
             return wrong("a step uses `{prefix}`; use it in the templates of [keys] as well");
         }
@@ -134,6 +130,11 @@ fn place(raw: &RawSchema) -> Checked<PrefixPlace> {
         return Ok(PrefixPlace::Nowhere(why));
     }
     Ok(if in_templates { PrefixPlace::Written } else { PrefixPlace::InFront })
+}
+
+/// True if a word of a call contains this placeholder.
+fn sends(raw: &RawSchema, placeholder: Placeholder) -> bool {
+    raw.calls().any(|(_, _, call)| call.words().any(|word| word.has(&[placeholder])))
 }
 
 /// True if a key template contains `{prefix}`.

@@ -168,25 +168,15 @@ fn resolve_reply(symbols: &SymbolTable, raw: &RawReply) -> Checked<Reply> {
 }
 
 fn pattern(raw: &RawReply) -> Checked<ReplyPattern> {
-    let mut given = Vec::new();
-    if let Some(word) = &raw.word {
-        given.push(ReplyPattern::Word(word.clone()));
-    }
-    if let Some(number) = raw.integer {
-        given.push(ReplyPattern::Integer(number));
-    }
-    if raw.nil == Some(true) {
-        given.push(ReplyPattern::Nil);
-    }
-    if let Some(code) = &raw.error {
-        given.push(ReplyPattern::Error(code.clone()));
-    }
-    if let Some(first) = &raw.array {
-        given.push(ReplyPattern::Array(first.clone()));
-    }
-    if raw.text == Some(true) {
-        given.push(ReplyPattern::Text);
-    }
+    let given = [
+        raw.word.clone().map(ReplyPattern::Word),
+        raw.integer.map(ReplyPattern::Integer),
+        raw.nil.filter(|is| *is).map(|_| ReplyPattern::Nil),
+        raw.error.clone().map(ReplyPattern::Error),
+        raw.array.clone().map(ReplyPattern::Array),
+        raw.text.filter(|is| *is).map(|_| ReplyPattern::Text),
+    ];
+    let mut given: Vec<_> = given.into_iter().flatten().collect();
     if given.len() > 1 || given.is_empty() && raw.value.is_none() {
         return wrong("a reply needs exactly one of word, integer, nil, error, array, text, value");
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::symbol_table::SymbolTable;
 use crate::domain::schema::closed_fields::ClosedFields;
-use crate::domain::schema::decoder::{Decoder, Decoding, Encoding, ValueType};
+use crate::domain::schema::decoder::{Decoder, Decoding, Encoding};
 use crate::domain::schema::location::{At as _, Checked, wrong};
 use crate::domain::schema::raw::RawValue;
 use crate::domain::schema::steps::KeyIs;
@@ -96,7 +96,7 @@ fn state(symbols: &SymbolTable, raw: &RawValue) -> Checked<State> {
 
 /// How a value is decoded, according to `type`, `encoding`, `decode` and `decode_at`.
 fn decoding(raw: &RawValue) -> Checked<Decoding> {
-    let value = match (raw.kind.and_then(ValueType::encoding), raw.encoding, &raw.decode) {
+    let value = match (raw.kind, raw.encoding, &raw.decode) {
         (Some(collection), None, None) => Decoder::from(collection),
         (Some(_), ..) => {
             return wrong("`encoding` and `decode` are for strings; a hash has `decode_at`")
@@ -115,11 +115,7 @@ fn decoding(raw: &RawValue) -> Checked<Decoding> {
     let mut inside = Vec::with_capacity(raw.decode_at.len());
     // In this order, a pointer comes before the pointers that lead into its decoded field.
     for (path, words) in &raw.decode_at {
-        let decoder = if path.starts_with('/') {
-            decoder(words)
-        } else {
-            wrong("a pointer to a field must start with `/`")
-        };
+        let decoder = check_start(path).and_then(|()| decoder(words));
         inside.push((path.clone(), decoder.at(path.as_str()).at("decode_at")?));
     }
     Ok(Decoding { value, inside })
@@ -187,9 +183,7 @@ fn check_distinguished(raw: &RawValue, encoding: Encoding) -> Checked<()> {
 }
 
 fn check_compared(path: &str, value: &Value) -> Checked<()> {
-    if !path.starts_with('/') {
-        return wrong(format!("`{path}` is not a JSON pointer, which starts with `/`"));
-    }
+    check_start(path)?;
     if value.is_string() || value.is_boolean() || value.is_i64() {
         return Ok(());
     }
@@ -206,12 +200,14 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
             encoding.as_str()
         ));
     }
-    if !path.starts_with('/') {
-        return wrong(format!(
-            "`{path}` is not a JSON pointer, which starts with `/` or is empty for the whole value"
-        ));
+    check_start(path)
+}
+
+fn check_start(path: &str) -> Checked<()> {
+    if path.starts_with('/') {
+        return Ok(());
     }
-    Ok(())
+    wrong(format!("`{path}` is not a JSON pointer, which starts with `/`"))
 }
 
 /// The form in which `where` compares a value. A hash field holds text, unless `decode_at` decodes
@@ -291,8 +287,5 @@ fn check_field(path: &str, encoding: Encoding) -> Checked<()> {
             "{name} has no fields; `required`, `optional` and `null` need encoding = \"json\""
         ));
     }
-    if !path.starts_with('/') {
-        return wrong(format!("`{path}` is not a JSON pointer to a field, which starts with `/`"));
-    }
-    Ok(())
+    check_start(path)
 }

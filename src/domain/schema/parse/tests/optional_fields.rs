@@ -60,7 +60,7 @@ fn the_decoders_of_a_value_are_checked() {
         |lines: &str, line, message: &str| says(state, &format!("{lines}\n{state}"), line, message);
     with("decode = [\n\"gzip\",\n\"yaml\"]", 11, "`yaml` is not a step of `decode` here");
     with("decode = [\"json\"]\nencoding = \"json\"", 10, "`decode` ends with the encoding");
-    with("decode_at = { a = [\"json\"] }", 9, "must start with `/`");
+    with("decode_at = { a = [\"json\"] }", 9, "`a` is not a JSON pointer");
     with("encoding = \"json\"\ntype = \"hash\"", 10, "are for strings; a hash has `decode_at`");
     says(
         "equals = \"done\"",
