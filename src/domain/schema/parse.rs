@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::symbol_table::SymbolTable;
 use super::files_hash;
-use super::location::{AllChecked, At as _, Checked, Wrong, all, wrong};
+use super::location::{AllChecked, At as _, Checked, Wrong, all, line_of_key, wrong};
 use super::model::{Schema, SchemaOrigin, Script};
 use super::protocol;
 use super::raw::{RawSchema, RawStep};
@@ -96,12 +96,30 @@ pub(crate) fn parse_all(source: SchemaSource<'_>) -> Result<Schema, Vec<SchemaEr
             files_hash::of(toml, names_and_texts)
         }
     };
+    let is_older = raw.format < FORMAT;
     let mut errors: Vec<_> = match resolve(raw, scripts, prefixes, origin) {
-        Ok(schema) => return Ok(Schema { files_hash, ..schema }),
+        Ok(schema) if !is_older => return Ok(Schema { files_hash, ..schema }),
+        Ok(_) => Vec::new(),
         Err(found) => found.iter().map(|wrong| error((wrong.line(toml), wrong.told()))).collect(),
     };
     errors.sort_by_key(|error| error.line);
+    if is_older {
+        return Err(vec![older_format(file.to_owned(), toml, &errors)]);
+    }
     Err(errors)
+}
+
+/// One error for a file of format 1, with all lines to change.
+fn older_format(file: String, toml: &str, changes: &[SchemaError]) -> SchemaError {
+    let line = line_of_key(toml, "format");
+    let mut message = format!(
+        "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. Change \
+        these lines, then run `idemctl schema check DIR`:\n  line {line}: write `format = {FORMAT}`"
+    );
+    for change in changes {
+        message.push_str(&format!("\n  line {}: {}", change.line, change.message));
+    }
+    SchemaError { file, line, message }
 }
 
 /// Parses and checks a schema.
@@ -128,8 +146,7 @@ fn resolve(
 ) -> AllChecked<Schema> {
     let mut raw = raw;
     let mut scripts = scripts;
-    let mut found = Vec::new();
-    all(check_format(raw.format))?;
+    let mut found = check_format(&mut raw)?;
     all(check_name(&raw.name))?;
     // An error in a step of the protocol is at the line that names the protocol.
     let [begin_at, complete_at, release_at] =
@@ -202,19 +219,35 @@ fn resolve(
     })
 }
 
-fn check_format(format: u32) -> Checked<()> {
-    if format == FORMAT {
-        return Ok(());
+/// The errors about the format of the file that no other check finds.
+///
+/// # Errors
+/// The file has the format of a newer idemctl.
+fn check_format(raw: &mut RawSchema) -> AllChecked<Vec<Wrong>> {
+    let mut found = Vec::new();
+    if raw.format > FORMAT {
+        let message =
+            format!("format {} is not known; this idemctl reads format {FORMAT}", raw.format);
+        return all(wrong(message).at("format"));
     }
-    let message = if format > FORMAT {
-        format!("format {format} is not known; this idemctl reads format {FORMAT}")
-    } else {
-        format!(
-            "`format = {FORMAT}` is missing; idemctl no longer reads format 1, of idemctl 0.2. \
-            Write it, double each backslash in [keys], and run `idemctl schema check DIR`"
-        )
-    };
-    wrong(message).at("format")
+    if raw.format == FORMAT {
+        return Ok(found);
+    }
+    let keys = &mut raw.keys;
+    for (name, template) in
+        [("record", &mut keys.record), ("lock", &mut keys.lock), ("result", &mut keys.result)]
+    {
+        if let Some(template) = template
+            && template.contains('\\')
+        {
+            // Changed here, too, so that the other checks find the other lines to change.
+            *template = template.replace('\\', r"\\");
+            let escapes: Checked<()> =
+                wrong("double each backslash, which is an escape in format 2");
+            found.extend(escapes.at(name).at("keys").err());
+        }
+    }
+    Ok(found)
 }
 
 fn check_name(name: &str) -> Checked<()> {

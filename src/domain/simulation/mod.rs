@@ -7,8 +7,8 @@ mod judge;
 mod scenario;
 mod verdict;
 
-pub use accepted::MatrixDifference;
 pub(crate) use accepted::AcceptedMatrix;
+pub use accepted::MatrixDifference;
 pub use cell::Cell;
 pub(crate) use history::{Block, ClientAnswer, Execution, History, HistoryEvent};
 #[cfg(test)]
