@@ -434,20 +434,19 @@ impl<'a> Scan<'a> {
         self.earlier.schemas.is_empty() && self.keyspace.schemas_with_keys().is_empty()
     }
 
-    /// Notes the named schemas of which no Redis key was found beside those of others. A scan that
-    /// did not read everything does not know that.
+    /// Notes the schemas of which no Redis key was found, if they are named or their prefix is set. A
+    /// scan that did not read everything does not know that.
     fn note_schemas_without_keys(&mut self) {
         if !matches!(self.end, Some(ScanEnd::Complete)) || self.keyspace.gap().is_some() {
             return;
         }
         self.coverage.has_no_key = self.has_no_key();
-        if self.coverage.has_no_key || !self.query.catalog.names_schemas() {
-            return;
-        }
+        let names_schemas = self.query.catalog.names_schemas();
         let seen = self.earlier.schemas.iter().chain(self.keyspace.schemas_with_keys());
         for schema in self.query.catalog.scanned() {
             let has_keys = seen.clone().any(|seen| Arc::ptr_eq(seen, &schema));
-            if !has_keys && schema.has_fixed_prefix() {
+            let is_stated = names_schemas || schema.prefix.is_set;
+            if is_stated && !has_keys && schema.has_fixed_prefix() {
                 let prefix = schema.keys[0].template.prefix().to_vec();
                 self.coverage.without_keys.push((schema.name.clone(), prefix));
             }

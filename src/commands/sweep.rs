@@ -178,8 +178,8 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
             || args.change_args.confirm_args.asks_somebody(session);
         if is_preview && selected.tally.leaves_keys_out() {
             session.ui.hint(
-                "`idemctl list`, with --finding or --older-than and the same filters, lists all of \
-                these locks",
+                "`list`, with --finding or --older-than and the same filters, shows all of these \
+                locks",
             );
         }
     }

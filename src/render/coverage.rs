@@ -44,7 +44,9 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
     for schema in catalog.skipped() {
         lines.push(format!("Skipped schema {}: {NO_PREFIX}.", schema.name));
     }
-    lines.extend(without_keys(&coverage.without_keys));
+    if !coverage.has_no_key {
+        lines.extend(without_keys(&coverage.without_keys));
+    }
     for (name, count) in &coverage.spared {
         lines.push(format!(
             "values that look like locks and are completed results of {name}: {count}"

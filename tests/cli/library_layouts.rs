@@ -50,7 +50,7 @@ fn an_owner_that_no_call_sends_is_refused_for_that_reason() {
     let server = Server::start();
     server.describe("crate", &[("schema.toml", HASHES)]);
     let begun = server.idemctl(&["begin", "a", "--schema", "crate", "--owner", "5", "--yes"]);
-    begun.exits(2).says("no call and no value in [write] of crate has {owner}");
+    begun.exits(2).says("this lock of crate stores no owner, or no step sends it");
 }
 
 /// An inbox: a lock of any text, which holds the time of its start, and a hash with the state.

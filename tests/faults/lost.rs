@@ -97,7 +97,7 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
                 .through(&socket, &[words, &["-o", "json"]].concat())
                 .exits(if delivers { 0 } else { 7 });
             let told = if delivers {
-                "1 reply was lost, but reading back shows"
+                "Made, as reading back shows, although the reply was lost: 1 "
             } else {
                 "the removal of"
             };

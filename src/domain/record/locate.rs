@@ -161,12 +161,15 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
     }
 }
 
-/// The candidates for locks of less specific schemas at a Redis key, each with the key's index
+/// The candidates for records of less specific schemas at a Redis key, each with the key's index
 /// there. The template of such a schema is less specific than that of the key's own schema, and its
 /// locks are recognised by their bytes. None of these candidates is the most specific.
-fn locks_of_less_specific_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(Candidate, usize)> {
+fn records_of_less_specific_schemas(
+    catalog: &Catalog,
+    redis_key: &[u8],
+) -> Vec<(Candidate, usize)> {
     let mut candidates = Vec::new();
-    for (schema, key_index) in catalog.locks_of_less_specific_schemas(redis_key) {
+    for (schema, key_index) in catalog.records_of_less_specific_schemas(redis_key) {
         if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
             let candidate = Candidate {
                 key: key.to_vec(),
@@ -180,26 +183,23 @@ fn locks_of_less_specific_schemas(catalog: &Catalog, redis_key: &[u8]) -> Vec<(C
     candidates
 }
 
-/// The candidates for locks of less specific schemas at a candidate's Redis keys.
+/// The candidates for records of less specific schemas at a candidate's Redis keys.
 pub(crate) fn candidates_of_less_specific_schemas(
     catalog: &Catalog,
     candidate: &Candidate,
 ) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     for redis_key in &candidate.redis_keys {
-        for (less_specific, _) in locks_of_less_specific_schemas(catalog, redis_key) {
+        for (less_specific, _) in records_of_less_specific_schemas(catalog, redis_key) {
             candidates.push(less_specific);
         }
     }
     candidates
 }
 
-/// True if a candidate that is not the most specific may hold a lock that its schema recognises by
+/// True if a candidate that is not the most specific may hold a record that its schema recognises by
 /// its bytes.
-pub(crate) fn may_be_lock_of_less_specific_schema(
-    catalog: &Catalog,
-    candidate: &Candidate,
-) -> bool {
+pub(crate) fn may_be_of_less_specific_schema(catalog: &Catalog, candidate: &Candidate) -> bool {
     if candidate.is_most_specific {
         return false;
     }
@@ -213,15 +213,15 @@ pub(crate) fn may_be_lock_of_less_specific_schema(
     false
 }
 
-/// The candidate of the lock in a record's value, if another schema reads the value as a lock and a
-/// scan looks for that schema's records.
-pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Candidate> {
-    let Author::LockOf(other) = &record.author else { return None };
+/// The candidate of the record in another one's value, if a less specific schema reads the value as
+/// its own and a scan looks for that schema's records.
+pub(crate) fn candidate_of_other(catalog: &Catalog, record: &Record) -> Option<Candidate> {
+    let (Author::LockOf(other) | Author::ResultOf(other)) = &record.author else { return None };
     for seen in &record.seen.keys {
         if seen.content.is_absent() {
             continue;
         }
-        for (less_specific, _) in locks_of_less_specific_schemas(catalog, &seen.redis_key) {
+        for (less_specific, _) in records_of_less_specific_schemas(catalog, &seen.redis_key) {
             if less_specific.schemas.iter().any(|schema| schema.name == *other) {
                 return Some(less_specific);
             }
@@ -230,17 +230,30 @@ pub(crate) fn candidate_of_lock(catalog: &Catalog, record: &Record) -> Option<Ca
     None
 }
 
-/// True if the unread rest of a record's values decides whether they are a lock with a distinctive
-/// format of its schema.
-pub(crate) fn may_be_distinctive_lock(record: &Record) -> bool {
+/// True if the unread rest of a record's values decides whether they have a distinctive format of
+/// its schema.
+pub(crate) fn may_be_distinctive(record: &Record) -> bool {
     for (key_index, key) in record.seen.keys.iter().enumerate() {
-        let is_distinctive =
-            decode::distinctive_value(&record.schema, key_index, &key.content, State::InProgress);
-        if is_distinctive == DistinctiveValue::Undecided {
-            return true;
+        for state in [State::InProgress, State::Completed, State::Failed] {
+            let is_distinctive =
+                decode::distinctive_value(&record.schema, key_index, &key.content, state);
+            if is_distinctive == DistinctiveValue::Undecided {
+                return true;
+            }
         }
     }
     false
+}
+
+/// True if a record at the Redis keys of a more specific schema is its own schema's: its bytes
+/// identify it as a lock, or as a result where the name of the Redis key alone makes no result.
+pub(crate) fn is_of_less_specific_schema(catalog: &Catalog, record: &Record) -> bool {
+    if record.is_distinctive_lock() {
+        return true;
+    }
+    let mut present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
+    record.is_distinctive_result()
+        && !present.any(|key| catalog.is_result_by_key_name(&key.redis_key))
 }
 
 /// True if the unread rest of a result decides whether it is another schema's lock.
@@ -274,7 +287,7 @@ pub(crate) fn is_wanted(
 pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, usize)> {
     let mut keys = catalog.scanned_keys(redis_key);
     let Some(first) = keys.next() else {
-        return locks_of_less_specific_schemas(catalog, redis_key).into_iter().next();
+        return records_of_less_specific_schemas(catalog, redis_key).into_iter().next();
     };
     let key = first.schema.keys[first.key_index].template.key_in(redis_key)?.to_vec();
     let redis_keys = first.schema.redis_keys(&key);
@@ -522,7 +535,7 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
                 return other;
             }
         } else if reading.mismatch().is_some() {
-            for (other, index) in catalog.locks_of_less_specific_schemas(&key.redis_key) {
+            for (other, index) in catalog.records_of_less_specific_schemas(&key.redis_key) {
                 let is_lock =
                     decode::distinctive_value(other, index, &key.content, State::InProgress);
                 if is_lock == DistinctiveValue::Yes {

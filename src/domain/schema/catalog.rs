@@ -56,9 +56,8 @@ pub(crate) struct KeyOfSchema {
     pub(crate) with_same_templates: Arc<[Arc<Schema>]>,
     scanned: bool,
     /// Indexes in [`Catalog::keys`] of other schemas' keys that a scan includes. Their templates
-    /// are less specific, and only the bytes of their locks distinguish them from this key's
-    /// values.
-    locks_of_less_specific_schemas: Arc<[usize]>,
+    /// are less specific, and only the bytes of their values distinguish these from this key's.
+    records_of_less_specific_schemas: Arc<[usize]>,
 }
 
 impl KeyOfSchema {
@@ -389,21 +388,28 @@ impl Catalog {
         decode::distinctive_value(&key.schema, key.key_index, content, State::InProgress)
     }
 
-    /// The scanned less specific schemas whose locks may be at a Redis key of another schema, each
-    /// with the key's index there. Such a lock belongs to them only if its bytes identify it.
-    pub(crate) fn locks_of_less_specific_schemas(
+    /// The scanned less specific schemas whose records may be at a Redis key of another schema, each
+    /// with the key's index there. Such a record belongs to them only if its bytes identify it.
+    pub(crate) fn records_of_less_specific_schemas(
         &self,
         redis_key: &[u8],
     ) -> impl Iterator<Item = (&Arc<Schema>, usize)> {
         let specific = self
             .most_specific_keys(redis_key)
-            .find(|key| !key.locks_of_less_specific_schemas.is_empty());
+            .find(|key| !key.records_of_less_specific_schemas.is_empty());
         let less_specific = match specific {
-            Some(specific) => &specific.locks_of_less_specific_schemas[..],
+            Some(specific) => &specific.records_of_less_specific_schemas[..],
             None => &[],
         };
         let keys = less_specific.iter().map(|index| &self.keys[*index]);
         keys.filter(|key| key.fits(redis_key)).map(|key| (&key.schema, key.key_index))
+    }
+
+    /// True if the schema of a Redis key takes any bytes there for a result, because of its name
+    /// alone.
+    pub(crate) fn is_result_by_key_name(&self, redis_key: &[u8]) -> bool {
+        let mut keys = self.most_specific_keys(redis_key);
+        keys.any(|key| key.formats().any(ValueFormat::is_result_by_key_name))
     }
 
     /// False if the content is certainly not a result of any schema. Decoding every lock by every
@@ -479,24 +485,24 @@ fn keys_of_schemas(
                 key_index,
                 with_same_templates: Arc::clone(&with_same_templates),
                 scanned: scanned.iter().any(|scanned| Arc::ptr_eq(scanned, schema)),
-                locks_of_less_specific_schemas: Arc::from([]),
+                records_of_less_specific_schemas: Arc::from([]),
             });
         }
     }
     // The sort is stable: schemas with equal specificity keep their order.
     keys.sort_by_key(|key| std::cmp::Reverse(key.template().specificity()));
-    // After sorting, because `locks_of_less_specific_schemas` contains indexes in the sorted list.
+    // After sorting, because `records_of_less_specific_schemas` contains indexes in the sorted list.
     let less_specific: Vec<_> =
-        keys.iter().map(|key| locks_of_less_specific_schemas(key, &keys)).collect();
+        keys.iter().map(|key| records_of_less_specific_schemas(key, &keys)).collect();
     for (key, less_specific) in keys.iter_mut().zip(less_specific) {
-        key.locks_of_less_specific_schemas = less_specific;
+        key.records_of_less_specific_schemas = less_specific;
     }
     keys
 }
 
 /// The keys whose locks may be at a Redis key of this key, as
-/// [`KeyOfSchema::locks_of_less_specific_schemas`] describes.
-fn locks_of_less_specific_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
+/// [`KeyOfSchema::records_of_less_specific_schemas`] describes.
+fn records_of_less_specific_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) -> Arc<[usize]> {
     let mut less_specific = Vec::new();
     for (index, key) in keys.iter().enumerate() {
         if !key.scanned || key.schema.name == specific.schema.name {
@@ -505,10 +511,7 @@ fn locks_of_less_specific_schemas(specific: &KeyOfSchema, keys: &[KeyOfSchema]) 
         if key.template().specificity() >= specific.template().specificity() {
             continue;
         }
-        let has_distinctive_locks = key
-            .formats()
-            .any(|format| format.state == State::InProgress && format.is_distinctive());
-        if has_distinctive_locks {
+        if key.formats().any(ValueFormat::is_distinctive) {
             less_specific.push(index);
         }
     }

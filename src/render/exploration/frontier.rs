@@ -184,9 +184,13 @@ fn broken(exploration: &Exploration, view: View) -> String {
 /// The violations that do not count, in one sentence for each cause.
 fn excused(exploration: &Exploration, view: View) -> String {
     let mut text = String::new();
-    for (cause, title) in [
-        (ViolationCause::NotFenced, "not fenced (`checks_owner` false)"),
-        (ViolationCause::Environment, "environment (no script prevents it)"),
+    for (cause, title, why) in [
+        (ViolationCause::NotFenced, "not fenced (`checks_owner` false)", ""),
+        (
+            ViolationCause::Environment,
+            "environment",
+            ". Every lock has this: pass the key on to the system that has the effect",
+        ),
     ] {
         let mut found: Vec<String> = Vec::new();
         let mut last = "";
@@ -202,7 +206,8 @@ fn excused(exploration: &Exploration, view: View) -> String {
             last = name;
         }
         if !found.is_empty() {
-            text.push_str(&lines(&format!("{title}: {}", found.join(", ")), 2, view.width));
+            let found = found.join(", ");
+            text.push_str(&lines(&format!("{title}: {found}{why}"), 2, view.width));
         }
     }
     text

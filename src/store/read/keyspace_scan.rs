@@ -17,7 +17,7 @@ use super::scan_page::{FoundRecord, ScanPage, add_schemas};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::field_set::MAX_SCANNED;
 use crate::domain::record::{
-    Candidate, Content, Extended, FieldSet, Observation, Record, TimeLeft, locate,
+    Author, Candidate, Content, Extended, FieldSet, Observation, Record, TimeLeft, locate,
 };
 use crate::domain::schema::{Catalog, Schema};
 use crate::domain::select::Coverage;
@@ -358,22 +358,24 @@ impl KeyspaceScan {
             if is_further {
                 record.keep_at_most(MAX_KEPT_BYTES);
             }
-            // A lock that was found at another schema's record is read only once.
-            let of_lock = if is_most_specific || !is_further {
-                locate::candidate_of_lock(catalog, &record)
+            // A record that was found at another schema's is read only once.
+            let of_other = if is_most_specific || !is_further {
+                locate::candidate_of_other(catalog, &record)
             } else {
                 None
             };
-            if holds(is_most_specific, &record) && wanted(&record.key) {
+            if holds(catalog, is_most_specific, &record) && wanted(&record.key) {
                 let present = record.seen.keys.iter().filter(|key| !key.content.is_absent());
                 // The schema that owns the lock reports it.
-                let is_reported = of_lock.is_some() && present.count() == 1;
+                let is_reported = matches!(record.author, Author::LockOf(_))
+                    && of_other.is_some()
+                    && present.count() == 1;
                 if !is_reported && coverage.keeps(&record) {
                     add_schemas(&mut self.schemas, std::slice::from_ref(&record.schema));
                     records.push(record);
                 }
             }
-            if let Some(candidate) = of_lock {
+            if let Some(candidate) = of_other {
                 pending.push(PendingRead { candidate, sizes: Vec::new() });
             }
         }
@@ -620,17 +622,17 @@ impl PendingRead {
 /// needed field.
 fn lacks(catalog: &Catalog, record: &Record, is_most_specific: bool, needed: FieldSet) -> bool {
     if !is_most_specific {
-        // Such a record counts only if its bytes identify it as a lock.
-        return locate::may_be_distinctive_lock(record);
+        // Such a record counts only if its bytes identify it.
+        return locate::may_be_distinctive(record);
     }
     let is_decided = !record.is_undecided() && !record.is_endless_lock_in_part();
     !is_decided || locate::may_be_lock_of_another(catalog, record) || record.lacks(needed)
 }
 
 /// True if the candidate holds a record. One that is not the most specific holds a record only if
-/// its value is a lock.
-fn holds(is_most_specific: bool, record: &Record) -> bool {
-    is_most_specific || record.is_distinctive_lock()
+/// its bytes identify it.
+fn holds(catalog: &Catalog, is_most_specific: bool, record: &Record) -> bool {
+    is_most_specific || locate::is_of_less_specific_schema(catalog, record)
 }
 
 /// The record of a candidate, unless it is absent. A scan finds a record with each of its Redis

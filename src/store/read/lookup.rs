@@ -32,7 +32,8 @@ pub struct Lookup {
     pub first_read: ReadLimit,
     /// The limits that findings compare with.
     pub thresholds: Thresholds,
-    /// True to find results of less specific schemas, too. Their locks are always found.
+    /// True to find results of less specific schemas also where the name of the Redis key makes a
+    /// result of any bytes.
     pub includes_less_specific_results: bool,
     /// True to keep records whose values their schema does not write. Otherwise their Redis keys are
     /// unclaimed, unless the operator says that the schema is that of the service.
@@ -219,7 +220,7 @@ impl Lookup {
         for key in &meanings.keys {
             for candidate in locate::of_less_specific_schemas(catalog, key) {
                 if self.includes_less_specific_results
-                    || locate::may_be_lock_of_less_specific_schema(catalog, &candidate)
+                    || locate::may_be_of_less_specific_schema(catalog, &candidate)
                 {
                     candidates.push(candidate);
                 }
@@ -306,12 +307,12 @@ impl Lookup {
             return;
         }
         // The Redis key belongs to another schema. A value counts only if its bytes identify it as
-        // this schema's lock, or as its result if the caller wants these, too.
-        let may_be_lock = locate::may_be_lock_of_less_specific_schema(catalog, candidate);
+        // this schema's.
+        let may_be_its = locate::may_be_of_less_specific_schema(catalog, candidate);
         for record in locate::records(catalog, candidate, seen, &self.thresholds) {
             let is_result = self.includes_less_specific_results && record.is_distinctive_result();
-            let is_lock = may_be_lock && record.is_distinctive_lock();
-            if is_result || is_lock {
+            let is_its = may_be_its && locate::is_of_less_specific_schema(catalog, &record);
+            if is_result || is_its {
                 found.records.push(record.without_guess());
             }
         }
