@@ -171,7 +171,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         catalog.names_schemas() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
     histories::explain(session, &mut statements, &schemas, are_all).await?;
     doctor::accept(&mut statements, &acceptances);
-    doctor::keep_alarms(&mut statements);
+    doctor::keep_worst(&mut statements);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| statement.judgement.severity);
     show(session, args.output, &statements, &catalog, &facts)?;

@@ -81,8 +81,10 @@ fn a_cluster_without_one_of_its_nodes_is_no_sound_one() {
         states.iter().map(|state| state["severity"].as_str().unwrap()).collect();
     assert_eq!(severities, ["error"], "{states:#?}");
     let evictions = of(&run, "evictions");
-    assert_eq!(evictions.len(), 2, "{}", run.all());
-    assert!(evictions[1]["refused"]["rule"].is_null(), "no rule makes a dead node answer");
+    // What is in order on the other nodes does not stand beside it.
+    assert_eq!(evictions.len(), 1, "{}", run.all());
+    assert_eq!(evictions[0]["severity"], "unknown");
+    assert!(evictions[0]["refused"]["rule"].is_null(), "no rule makes a dead node answer");
     for code in ["endless-locks", "observed-ttls"] {
         assert_eq!(of(&run, code)[0]["severity"], "unknown", "{}", run.all());
     }

@@ -104,7 +104,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         None => String::new(),
     };
     session.ui.status(&format!("Written{former}."));
-    session.ui.hint(&format!("`idemctl --context {used} list --schema {name}` lists its records"));
+    session.ui.hint(&format!("`list --schema {name}` with the context {used} lists its records"));
     Ok(Exit::Done)
 }
 

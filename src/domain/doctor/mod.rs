@@ -31,4 +31,4 @@ pub(crate) use self::lock_watch::WatchedLock;
 pub(crate) use self::refusal::{FactResult, RefusedFact};
 pub(crate) use self::sample::RecordSample;
 pub(crate) use self::sent_commands::SentCommand;
-pub(crate) use self::statement::{Acceptance, Statement, UnexploredSchema, covered, keep_alarms};
+pub(crate) use self::statement::{Acceptance, Statement, UnexploredSchema, covered, keep_worst};

@@ -60,7 +60,10 @@ impl RecordSample {
         if self.unread > 0 {
             let why = format!("{} of the records in it could not be read", self.unread);
             return Err(RefusedFact {
-                rule: Some("~PATTERN, with a pattern that matches the Redis keys".to_owned()),
+                instead: Some(
+                    "Start the servers that do not answer, or allow the user to read these keys."
+                        .to_owned(),
+                ),
                 ..RefusedFact::unusable("reading the sample", why)
             });
         }

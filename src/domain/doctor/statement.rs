@@ -142,13 +142,17 @@ pub(crate) fn covered<'a>(statements: impl IntoIterator<Item = &'a Statement>) -
     covered
 }
 
-/// Leaves out what a check does not know, if it has an alarm all the same: on a cluster, one node
-/// may have it, and another one not answer.
-pub(crate) fn keep_alarms(statements: &mut Vec<Statement>) {
-    let alarms = statements.iter().filter(|statement| statement.is_alarm());
-    let alarms: Vec<_> = alarms.map(|statement| statement.check.code).collect();
-    statements.retain(|statement| {
-        statement.judgement.severity != CheckSeverity::Unknown
-            || !alarms.contains(&statement.check.code)
+/// Leaves out what a check does not know, if it has an alarm all the same, and what is in order, if
+/// it does not know everything: on a cluster, one node may answer, and another one not.
+pub(crate) fn keep_worst(statements: &mut Vec<Statement>) {
+    let of = |is: &dyn Fn(&&Statement) -> bool| -> Vec<_> {
+        statements.iter().filter(is).map(|statement| statement.check.code).collect()
+    };
+    let alarms = of(&|statement| statement.is_alarm());
+    let unknown = of(&|statement| statement.judgement.severity == CheckSeverity::Unknown);
+    statements.retain(|statement| match statement.judgement.severity {
+        CheckSeverity::Unknown => !alarms.contains(&statement.check.code),
+        CheckSeverity::Ok => !unknown.contains(&statement.check.code),
+        _ => true,
     });
 }

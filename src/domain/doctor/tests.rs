@@ -23,7 +23,7 @@ use super::judgement::ModelledFault;
 use super::lock_count::LockCount;
 use super::refusal::{FactResult, RefusedFact};
 use super::sample::RecordSample;
-use super::statement::{Statement, covered, keep_alarms};
+use super::statement::{Statement, covered, keep_worst};
 use super::{Counterexample, FaultOutcome};
 use crate::domain::diagnosis::{self, Thresholds};
 use crate::domain::record::{Record, TimeLeft};
@@ -595,10 +595,10 @@ fn the_verdict_follows_from_alarms_unknowns_and_acceptances() {
     hidden.judgement = CheckJudgement::unknown(refusal("INFO", None));
     let mut both = vec![evicting(), hidden];
     accept(&mut both, &on("2026-01-31"));
-    keep_alarms(&mut both);
+    keep_worst(&mut both);
     assert_eq!((both.len(), exit(&both)), (2, Exit::Partial));
     both[0].accepted = None;
-    keep_alarms(&mut both);
+    keep_worst(&mut both);
     assert_eq!(both.len(), 1, "a check is not both an error and unknown");
 }
 
