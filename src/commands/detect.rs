@@ -179,17 +179,21 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
 /// A context has one prefix for each schema, so adopting another one would hide the records under
 /// the first.
 fn look_before_adopting(all: &mut [Detected]) {
-    let mut prefixes: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
-    for Detected { next, .. } in all.iter() {
-        if let Next::Adopt(schema, prefix) | Next::List(schema, prefix) = next {
-            prefixes.entry(schema.clone()).or_default().insert(prefix.clone());
+    let mut prefixes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Detected { group, next, .. } in all.iter() {
+        if let Next::Adopt(schema, _) | Next::List(schema, _) = next
+            && let Some(guess) = &group.guess
+        {
+            prefixes.entry(schema.clone()).or_default().insert(guess.schema.prefix.text.clone());
         }
     }
-    for Detected { next, .. } in all {
-        if let Next::Adopt(schema, prefix) = next
+    for Detected { group, next, .. } in all {
+        if let Next::Adopt(schema, _) = next
             && prefixes.get(schema).is_some_and(|prefixes| prefixes.len() > 1)
+            && let Some(guess) = &group.guess
         {
-            *next = Next::List(schema.clone(), prefix.clone());
+            // The schema's own prefix, too: the deployment has another one.
+            *next = Next::List(schema.clone(), Some(guess.schema.prefix.text.clone()));
         }
     }
 }

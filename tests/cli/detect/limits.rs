@@ -113,6 +113,20 @@ fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
     }
 }
 
+/// Rule: where the context has another prefix, the command that lists records under the schema's own prefix says so.
+#[test]
+fn records_under_the_own_prefix_are_listed_although_the_context_has_another() {
+    let server = Server::start();
+    seed(&server, "express", "");
+    seed(&server, "express", "old:");
+    server.states(&[("express", "prefix = \"old:\"")]);
+    let run = server.idemctl(&["detect"]).exits(0);
+    run.shows("list --schema express --prefix ''\n");
+    let words = ["list", "--schema", "express", "--prefix", "", "-o", "json"];
+    let listed = server.idemctl(&words).exits(0).json();
+    assert_eq!(listed["records"].as_array().unwrap().len(), 20);
+}
+
 /// Rule: a value of which only the beginning is read is not a damaged one.
 #[test]
 fn the_beginning_of_a_long_value_is_not_called_unreadable() {
