@@ -138,16 +138,37 @@ fn unknown_and_malformed_fields_are_errors() {
     wrong("[complete]\n", "[complete]\n[other]\n", 51, "unknown field `other`");
 }
 
-/// Rule: one error says what to do first. The others are reported in format 2.
+/// Rule: one error names every line to change, so that an operator changes the file only once.
 #[test]
-fn a_file_of_format_1_gets_one_error() {
-    let old = SOUND.replace("opaque = true", "encoding = \"text\"");
-    for toml in [old.replace("format = 2", "format = 1"), old.replace("format = 2\n", "\n")] {
+fn a_file_of_format_1_gets_one_error_with_every_line_to_change() {
+    let old = SOUND
+        .replace("lock:{key}", r"a\\{key}")
+        .replace("opaque = true", "encoding = \"text\"")
+        .replace("where = { \"/done\" = true }\n", "");
+    for (toml, line) in
+        [(old.replace("format = 2", "format = 1"), 1), (old.replace("format = 2\n", "\n"), 1)]
+    {
         let errors = parse_all(source(&toml, Prefixes::default())).unwrap_err();
         let [error] = errors.as_slice() else { panic!("{errors:?}") };
-        assert_eq!(error.line, 1);
-        assert!(error.message.contains("no longer reads format 1, of idemctl 0.2"), "{error}");
+        assert_eq!(error.line, line);
+        let (heading, lines) = error.message.split_once('\n').unwrap();
+        assert!(heading.contains("no longer reads format 1, of idemctl 0.2"), "{heading}");
+        let lines: Vec<_> = lines.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "  line 1: write `format = 2`",
+                "  line 5: double each backslash, which is an escape in format 2",
+                "  line 12: matches any text; write `equals`, or `opaque = true` if that is \
+                intended",
+                "  line 19: matches any JSON; write `where`, `has` or `required`, or leave \
+                `encoding` out and mark it `opaque`",
+            ]
+        );
     }
+    // A file that needs no other change.
+    let error = read(&SOUND.replace("format = 2", "format = 1")).unwrap_err();
+    assert!(error.message.ends_with(":\n  line 1: write `format = 2`"), "{error}");
 }
 
 #[test]
