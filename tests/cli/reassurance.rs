@@ -296,6 +296,15 @@ fn a_named_schema_without_a_key_is_told_beside_others_that_have_keys() {
         let unnamed = server.idemctl(words).exits(0);
         assert!(!unnamed.all().contains("has no key"), "{}", unnamed.all());
     }
+    // So it is where only one schema is named, and where the context sets its prefix.
+    let alone = Server::start();
+    alone.set("shop:idem:1", LOCK, HOUR);
+    let json = alone.idemctl(&["check", "--schema", "express", "-o", "json"]).exits(0).json();
+    assert_eq!(json["without_keys"], serde_json::json!(["express"]));
+    alone.set("idempotency:1", PENDING, HOUR);
+    alone.states(&[("express", "prefix = \"old:\"")]);
+    let check = alone.idemctl(&["check"]).exits(0);
+    check.shows("schema express has no key under old:idem:");
     server.set("idem:1", LOCK, HOUR);
     // A list that ends at its limit has not seen all keys.
     let many = Server::filled((0..20_000).map(|number| (format!("idem:{number}"), LOCK)), HOUR);

@@ -6,8 +6,8 @@ use anyhow::Result;
 use futures_util::stream::{self, StreamExt as _};
 use tokio::time::{Instant, sleep_until};
 
-use super::Args;
 use super::lock::{Fate, ReconciledLock};
+use super::options::Args;
 use crate::args::ConfirmArgs;
 use crate::ask_program::AskProgram;
 use crate::change::Journal;
