@@ -92,8 +92,8 @@ fn is_any_text_and_leads_on(reply: &Reply) -> bool {
     reply.means == Meaning::Next && is_any
 }
 
-/// True if the step may take a lock before or with its predicted reply: a call up to there is a script, or a command that writes the lock's Redis key in this
-/// state.
+/// True if the step may take a lock before or with its predicted reply: a call up to there is a
+/// script, or a command that writes the lock's Redis key in this state.
 pub(crate) fn may_take_lock(record: &Record, fingerprint: &str) -> bool {
     let schema = &record.schema;
     let Some(begin) = &schema.begin else { return false };

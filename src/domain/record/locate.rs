@@ -163,7 +163,7 @@ pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
 
 /// The candidates for records of less specific schemas at a Redis key, each with the key's index
 /// there. The template of such a schema is less specific than that of the key's own schema, and its
-/// locks are recognised by their bytes. None of these candidates is the most specific.
+/// records are recognised by their bytes. None of these candidates is the most specific.
 fn records_of_less_specific_schemas(
     catalog: &Catalog,
     redis_key: &[u8],

@@ -52,8 +52,8 @@ struct KeyRest {
 }
 
 impl BackupEntry<'_> {
-    /// Appends the line of the entry with its checksum. Base64 is encoded directly into the line, because it
-    /// needs no escaping, and a large value should not be copied once more.
+    /// Appends the line of the entry with its checksum. Base64 is encoded directly into the line,
+    /// because it needs no escaping, and a large value should not be copied once more.
     pub(super) fn write_line(&self, text: &mut Vec<u8>) {
         let start = text.len();
         // Text written to memory cannot fail.
