@@ -46,7 +46,7 @@ fn a_schema_without_a_prefix_is_adopted_only_with_one() {
     for name in ["go-chi", "powertools-python"] {
         let home = Home::with(CONFIG);
         let refused = home.run(&["schema", "adopt", name, "--yes"]).exits(2);
-        refused.says("has no fixed prefix; pass the --prefix");
+        refused.says("has no fixed prefix; pass the prefix of its keys with --prefix");
         assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
         // The context goes on reading all schemas.
         let text = adopted(&home, &[name, "--prefix", "pay:"]);

@@ -68,7 +68,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     // Any Redis key may belong to such a schema, so that scans would skip it.
     if !has_fixed_prefix {
         return Err(CommandError::usage(format!(
-            "{name} has no fixed prefix; pass the --prefix that `idemctl detect` prints"
+            "{name} has no fixed prefix; pass the prefix of its keys with --prefix"
         ))
         .into());
     }

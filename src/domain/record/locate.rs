@@ -443,6 +443,12 @@ fn record(
     }
     note_extension(&mut record, &catalog.extended);
     record.findings = diagnosis::findings(&record, thresholds, other_schema.as_ref());
+    // No command changes another schema's record under this schema's name.
+    if matches!(record.author, Author::ResultOf(_) | Author::LockOf(_)) {
+        for finding in &mut record.findings {
+            finding.advice.clear();
+        }
+    }
     record
 }
 

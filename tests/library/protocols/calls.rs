@@ -33,6 +33,8 @@ pub struct Reading {
     pub keys: Keys,
     /// The first format that each key fits, as an index.
     pub formats: Vec<Option<usize>>,
+    /// The same, also if the value's own expiry has passed.
+    pub forms: Vec<Option<usize>>,
     /// How long until each key's TTL ends, and until the expiry in its value.
     pub ends: Vec<Vec<i64>>,
     /// The owner in the lock's value.
@@ -109,28 +111,19 @@ impl<'a> Caller<'a> {
         &self.states[number]
     }
 
-    /// True if the Redis key of a lock whose own time has passed has another TTL than the lock
-    /// should have. `None` if there is no such lock.
-    pub fn lapsed_lock_lacks_ttl(&self, number: usize) -> Option<bool> {
-        let lock = self.protocol.lock;
-        let keys = &self.states[number].keys;
-        let stored = keys.stored[lock].as_ref()?;
-        let now_ms = BEGINNING + keys.clock_ms;
-        let mut formats = self.protocol.formats.iter().filter(|format| format.at == lock);
-        let has_lapsed =
-            |format: &&Format| !format.is_completed && format.has_lapsed(&stored.content, now_ms);
-        formats.find(has_lapsed)?;
-        let stated = self.protocol.lock_ttl;
-        Some(stated != 0 && stored.ttl != Some(stated))
-    }
-
     fn reading(&self, keys: &Keys) -> Reading {
         let now_ms = BEGINNING + keys.clock_ms;
-        let mut reading =
-            Reading { keys: keys.clone(), formats: Vec::new(), ends: Vec::new(), owner: None };
+        let mut reading = Reading {
+            keys: keys.clone(),
+            formats: Vec::new(),
+            forms: Vec::new(),
+            ends: Vec::new(),
+            owner: None,
+        };
         for (role, stored) in keys.stored.iter().enumerate() {
             let Some(stored) = stored else {
                 reading.formats.push(None);
+                reading.forms.push(None);
                 reading.ends.push(Vec::new());
                 continue;
             };
@@ -144,6 +137,8 @@ impl<'a> Caller<'a> {
                     reading.owner = pointer.and_then(|pointer| field(&stored.content, pointer));
                 }
             }
+            let has_form = |format: &Format| format.at == role && format.has_form(&stored.content);
+            reading.forms.push(self.protocol.formats.iter().position(has_form));
             reading.formats.push(format);
             reading.ends.push(ends);
         }

@@ -81,12 +81,8 @@ impl Format {
         self.has_form(content) && self.expires_in(content, now_ms).is_none_or(|left| left > 0)
     }
 
-    /// The value has this format, and its own expiry has passed.
-    pub fn has_lapsed(&self, content: &Content, now_ms: i64) -> bool {
-        self.has_form(content) && self.expires_in(content, now_ms).is_some_and(|left| left <= 0)
-    }
-
-    fn has_form(&self, content: &Content) -> bool {
+    /// The same, also if the value's own expiry has passed.
+    pub fn has_form(&self, content: &Content) -> bool {
         match content {
             Content::Hash(_) if !self.is_hash => return false,
             Content::Text(_) if self.is_hash => return false,

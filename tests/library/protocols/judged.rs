@@ -507,6 +507,8 @@ fn explore_finds_what_a_naive_checker_finds_in_crossed_protocols() {
     wrong.extend(differences_of_crossed(1_952..1_953));
     // A completion is refused, and the failure of another worker is there.
     wrong.extend(differences_of_crossed(1_923..1_924));
+    // A call sent again gives the Redis key of a result whose own time has passed a lock's TTL.
+    wrong.extend(differences_of_crossed(1_014..1_015));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 

@@ -451,24 +451,21 @@ impl Search<'_> {
         (broken, holder)
     }
 
-    /// The call gives a Redis key a TTL that is not stated.
+    /// The call gives a Redis key a TTL that is not stated, also where the value's own time has
+    /// passed.
     fn sets_other_ttl(&self, before: usize, step: Step, call: usize, outcome: &Outcome) -> bool {
         let protocol = self.protocol;
         let is_first_renewal = outcome.means == Some(Means::Renewed) && call == 0;
-        if is_first_renewal && let Some(lacks) = self.caller.lapsed_lock_lacks_ttl(outcome.after) {
-            return lacks;
-        }
         for role in 0..protocol.redis_keys.len() {
-            let Some(format) = self.format(outcome.after, role) else { continue };
-            let stated = if format.is_completed { protocol.result_ttl } else { protocol.lock_ttl };
+            let Some(form) = self.caller.state(outcome.after).forms[role] else { continue };
+            let is_result = protocol.formats[form].is_completed;
+            let stated = if is_result { protocol.result_ttl } else { protocol.lock_ttl };
             if stated == 0 {
                 continue;
             }
             let had = &self.caller.state(before).keys.stored[role];
             let has = &self.caller.state(outcome.after).keys.stored[role];
-            let had_format = self.caller.state(before).formats[role];
-            let has_format = self.caller.state(outcome.after).formats[role];
-            let stores = had.is_none() || had_format != has_format;
+            let stores = had.is_none() || self.caller.state(before).forms[role] != Some(form);
             let had_ttl = had.as_ref().and_then(|stored| stored.ttl);
             let has_ttl = has.as_ref().and_then(|stored| stored.ttl);
             if !stores && had_ttl == has_ttl && !(is_first_renewal && role == protocol.lock) {

@@ -98,6 +98,11 @@ fn each_releases_value_is_that_releases() {
 }
 
 fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Author)> {
+    let found = claimed(catalog, schema, value);
+    found.into_iter().map(|record| (record.schema.name.clone(), record.author)).collect()
+}
+
+fn claimed(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<Record> {
     let schema = catalog.all().iter().find(|known| known.name == schema).unwrap();
     let candidate = Candidate {
         key: b"k".to_vec(),
@@ -110,8 +115,7 @@ fn claims(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, Author)
         &[(text(value), TimeLeft::NoExpiry), (Content::Absent, TimeLeft::Millis(0))]
             [..schema.keys.len()],
     );
-    let found = records_of_copy(catalog, &candidate, &seen, &Thresholds::default());
-    found.into_iter().map(|record| (record.schema.name.clone(), record.author)).collect()
+    records_of_copy(catalog, &candidate, &seen, &Thresholds::default())
 }
 
 /// Rule: what a closed form of another loaded schema reads as a result is nobody's lock, whoever
@@ -136,6 +140,11 @@ fn a_result_of_another_schema_is_no_lock() {
         "no form of express"
     );
     assert_eq!(spared("express", result), Author::NotForeign);
+    let findings = &claimed(&catalog(&[], None), "event-driven", result)[0].findings;
+    assert!(!findings.is_empty());
+    for finding in findings {
+        assert_eq!(finding.advice, "", "unlocking refuses it");
+    }
 }
 
 /// Rule: a value that one of several schemas at a Redis key claims is that one's, though another
