@@ -383,8 +383,11 @@ fn report(session: &mut Session, catalog: &Catalog, reader: &RecordReader, found
         }
     }
     if let Some(unread) = &found.why_unread {
-        let schemas = found.unread_schemas.join(", ");
-        session.ui.warning(&format!("{key}: could not read the keys of {schemas}: {unread}"));
+        let whose = match found.unread_schemas.join(", ") {
+            schemas if schemas.is_empty() => "this Redis key".to_owned(),
+            schemas => format!("the keys of {schemas}"),
+        };
+        session.ui.warning(&format!("{key}: could not read {whose}: {unread}"));
     }
 }
 

@@ -144,6 +144,26 @@ fn a_record_whose_lock_is_on_a_dead_node_gives_nothing_to_the_other_schemas() {
     run.says("could not read the keys of event-driven").says("cannot reach Redis");
 }
 
+/// Rule: a Redis key of another schema or prefix whose node does not answer is unknown, not absent.
+#[test]
+fn a_redis_key_on_a_dead_node_is_unknown_whatever_schema_is_chosen() {
+    let mut cluster = Cluster::start(3);
+    let on_dead = |template: &str, key: &str| cluster.owner(&format!("{template}{key}")) == 1;
+    let mut keys = (0..).map(|number| format!("idem:k{number}"));
+    let key = keys.find(|key| on_dead("", key) && !on_dead("old:idem:", key)).unwrap();
+    cluster.set(&key, LOCK, 80_000_000);
+    cluster.kill(1);
+    for more in [&["--schema", "celery-once"][..], &["--schema", "express", "--prefix", "old:"]] {
+        let run = cluster.idemctl(&[&["inspect", &key], more].concat());
+        assert!(matches!(run.code, 3 | 5), "{}", run.stderr);
+        run.says("cannot reach Redis");
+        assert!(!run.stderr.contains("not an existing"), "{}", run.stderr);
+        let until = [&["inspect", &key, "--until", "absent", "--within", "1s"], more].concat();
+        let run = cluster.idemctl(&until);
+        assert!(matches!(run.code, 3 | 5), "{}", run.stderr);
+    }
+}
+
 /// Rule: what one node refuses is no matter of the others.
 #[test]
 fn a_busy_node_keeps_nobody_from_the_others() {

@@ -532,7 +532,7 @@ fn corrected_author(
 
 /// The other schema that reads a value of this record as a lock: any other if nothing but the Redis
 /// key says that the value is a result, and one with a less specific template if this schema does
-/// not write the value.
+/// not write the value, or takes any bytes for its lock.
 fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<Schema>> {
     for (key, reading) in record.seen.keys.iter().zip(&record.readings) {
         if is_result_by_key_name(&record.schema, reading) {
@@ -540,7 +540,7 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
             if other.is_some() {
                 return other;
             }
-        } else if reading.mismatch().is_some() {
+        } else if reading.mismatch().is_some() || is_lock_by_key_name(&record.schema, reading) {
             for (other, index) in catalog.records_of_less_specific_schemas(&key.redis_key) {
                 let is_lock =
                     decode::distinctive_value(other, index, &key.content, State::InProgress);
@@ -557,6 +557,13 @@ fn lock_of_another<'a>(catalog: &'a Catalog, record: &Record) -> Option<&'a Arc<
 fn is_result_by_key_name(schema: &Schema, reading: &Reading) -> bool {
     let Some(value) = reading.decoded() else { return false };
     schema.values[value.format].is_result_by_key_name()
+}
+
+/// True for a value that is a lock only because of the name of its Redis key.
+fn is_lock_by_key_name(schema: &Schema, reading: &Reading) -> bool {
+    let Some(value) = reading.decoded() else { return false };
+    let format = &schema.values[value.format];
+    format.state == State::InProgress && !format.is_distinctive() && format.tests.is_empty()
 }
 
 /// Why a value of this record belongs to another record: a template with more literal bytes fits

@@ -347,11 +347,22 @@ impl Lookup {
         let wanted: Vec<&Candidate> = candidates.iter().collect();
         let read = self.read(reader, &wanted, self.first_read).await?;
         for ((index, candidate), seen) in indexes.into_iter().zip(&candidates).zip(read) {
-            // A Redis user who may not read the Redis key learns nothing new from the error.
-            if let Ok(seen) = seen {
-                all_found[index].unclaimed.extend(unclaimed_key::unclaimed_in(candidate, &seen));
+            let found = &mut all_found[index];
+            match seen {
+                Ok(seen) => found.unclaimed.extend(unclaimed_key::unclaimed_in(candidate, &seen)),
+                Err(error) if found.checked.is_empty() || is_redis_key(catalog, &found.given) => {
+                    found.why_unread.get_or_insert(error);
+                }
+                // A client's key, whose own Redis keys were read.
+                Err(_) => {}
             }
         }
         Ok(())
     }
+}
+
+/// True if a shipped schema has Redis keys of this name.
+fn is_redis_key(catalog: &Catalog, key: &[u8]) -> bool {
+    let mut shipped = catalog.shipped.all().iter();
+    shipped.any(|schema| schema.has_fixed_prefix() && schema.key_index_of(key).is_some())
 }

@@ -465,11 +465,19 @@ fn a_record_whose_key_begins_like_another_schemas_lock_belongs_to_the_schema_tha
     assert_eq!(server.keys(), ["idem:done:z"]);
     server.send::<()>(&[b"DEL", b"idem:done:z"]);
 
-    // The lock of event-driven has any bytes, so that its scan shows the record under its name.
+    // The lock of event-driven has any bytes. Beside a result of express, it looks like a leftover.
     server.put("idem:started:x", lock);
     let inspected = server.idemctl(&["inspect", "started:x", "-o", "json"]).exits(0).json();
     assert_eq!(inspected["records"][0]["schema"], "express");
     server.idemctl(&["check"]).exits(2);
+    server.put("idem:result:x", result);
+    let names = server.idemctl(&["list", "--state", "in-progress", "-o", "name"]).exits(0);
+    assert_eq!(names.stdout, b"express/\"started:x\"\n");
+    let advised = server.idemctl(&["inspect", "event-driven/x"]);
+    assert!(!String::from_utf8_lossy(&advised.stdout).contains("force-unlock"));
+    server.idemctl(&["force-unlock", "event-driven/x", "--yes"]).exits(2);
+    server.idemctl(&["sweep", "--include", "leftover-lock", "--yes", "--grace", "0"]);
+    assert!(server.keys().contains(&"idem:started:x".to_owned()));
 }
 
 /// Rule: a lock is known by its bytes, also if a scan reads only the beginning of each value and its state is behind that.

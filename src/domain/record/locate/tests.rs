@@ -131,7 +131,7 @@ fn a_result_of_another_schema_is_no_lock() {
     assert_eq!(spared("event-driven", b"0d3f6f2e"), Author::NotForeign);
     assert_eq!(
         spared("event-driven", br#"{"status":"IN_PROGRESS"}"#),
-        Author::NotForeign,
+        Author::LockOf("express".to_owned()),
         "a lock is no result"
     );
     assert_eq!(
