@@ -89,7 +89,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let next = next(&group, &known);
         all.push(scope.detected(group, next));
     }
-    look_before_adopting(&mut all);
+    look_before_adopting(&mut all, &known);
     show(session, args.output, &all, &scope)?;
     report(session, &reader, &sampler, &scope).await;
     let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
@@ -178,8 +178,13 @@ fn next(group: &KeyGroup, known: &Catalog) -> Next {
 
 /// A context has one prefix for each schema, so adopting another one would hide the records under
 /// the first.
-fn look_before_adopting(all: &mut [Detected]) {
+fn look_before_adopting(all: &mut [Detected], known: &Catalog) {
     let mut prefixes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for schema in known.all() {
+        if schema.prefix.is_set {
+            prefixes.entry(schema.name.clone()).or_default().insert(schema.prefix.text.clone());
+        }
+    }
     for Detected { group, next, .. } in all.iter() {
         if let Next::Adopt(schema, _) | Next::List(schema, _) = next
             && let Some(guess) = &group.guess

@@ -407,8 +407,8 @@ fn report_no_record(
         for unclaimed in &found.unclaimed {
             session.ui.status(&unclaimed_key::line(unclaimed));
             for schema in &unclaimed.fits {
-                let given = word(&escape::text(&found.given));
-                session.ui.hint(&format!("`idemctl inspect {given} --schema {schema}`"));
+                let redis_key = word(&escape::text(&unclaimed.seen.redis_key));
+                session.ui.hint(&format!("`idemctl inspect {redis_key} --schema {schema}`"));
             }
         }
         for name in unclaimed_key::leaving_out(&found.unclaimed) {

@@ -118,8 +118,10 @@ fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
 fn records_under_the_own_prefix_are_listed_although_the_context_has_another() {
     let server = Server::start();
     seed(&server, "express", "");
-    seed(&server, "express", "old:");
     server.states(&[("express", "prefix = \"old:\"")]);
+    let run = server.idemctl(&["detect"]).exits(0);
+    run.shows("list --schema express --prefix ''\n");
+    seed(&server, "express", "old:");
     let run = server.idemctl(&["detect"]).exits(0);
     run.shows("list --schema express --prefix ''\n");
     let words = ["list", "--schema", "express", "--prefix", "", "-o", "json"];
