@@ -1,6 +1,7 @@
 //! What every command receives: settings, the printer, the clock, and access to the server.
 
 mod catalogs;
+pub(crate) mod history;
 pub mod key_list;
 
 use std::io;
@@ -368,8 +369,7 @@ impl Session {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A random 64-bit name for one run of a command that makes changes. Two runs with the same
-    /// name would be undone together, so the caller checks that the log does not contain it.
+    /// A random 64-bit name for one run of a command that makes changes.
     pub fn new_operation(&self) -> String {
         // A UUID has fixed bits in both halves, at different positions, so the halves are combined.
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();

@@ -1,23 +1,27 @@
 //! The audit log of one run of a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{AuditEntry, Begin, EndState, Mark, OperationEnd};
+use crate::domain::hex::hex;
+use crate::domain::history::{
+    AuditEntry, Begin, EndState, Mark, OperationEnd, Totals, gives_expiry,
+};
 use crate::domain::record::{KeyIdentity, RecordName};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
 use crate::store::StoreError;
 use crate::store::audit::append::{self, Lines};
-use crate::store::audit::log::mentions;
+use crate::store::audit::expiries;
 use crate::store::backup::Maker;
 
 /// What to do where the log cannot be written.
@@ -27,8 +31,8 @@ const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and th
 /// Who changes what with which command, and why.
 #[derive(Default)]
 pub struct AuditLog {
-    /// `None` where the operator goes on without a log.
-    log: Option<PathBuf>,
+    /// The audit folder; `None` where the operator goes on without a log.
+    folder: Option<PathBuf>,
     op: String,
     /// When the run began, RFC 3339 in UTC.
     began: String,
@@ -53,10 +57,16 @@ pub struct AuditLog {
     unwritten_server: Option<Provenance>,
     /// The server that the log named last.
     written_server: Option<Provenance>,
+    /// What the lines of changes add up to.
+    totals: Totals,
+    /// The digest of these lines.
+    digest: Sha256,
     /// The last lines, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
     /// True if lines of changes could not be written.
     lacks_changes: bool,
+    /// True if it gave locks an expiry.
+    gave_expiries: bool,
 }
 
 /// A Redis key that was changed, as the audit log describes it.
@@ -72,20 +82,19 @@ pub struct Noted<'a> {
 impl AuditLog {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(session: &Session, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
-        Ok(Self::with(Some(writable_log(session)?), session, args, command))
+        Ok(Self::with(Some(writable_folder(session)?), session, args, command))
     }
 
     fn with(
-        log: Option<PathBuf>,
+        folder: Option<PathBuf>,
         session: &Session,
         args: &ConfirmArgs,
         command: &'static str,
     ) -> Self {
-        let op = unused(log.as_deref(), || session.new_operation());
         let environment = session.settings.environment();
         Self {
-            log,
-            op,
+            folder,
+            op: session.new_operation(),
             began: humantime::format_rfc3339_millis(session.now()).to_string(),
             who: environment.user(),
             sudo_user: environment.sudo_user(),
@@ -105,7 +114,7 @@ impl AuditLog {
         args: &ChangeArgs,
         command: &'static str,
     ) -> Result<Self> {
-        match writable_log(session) {
+        match writable_folder(session) {
             Err(error) if args.no_backup => {
                 session.ui.warning(&format!(
                     "the audit log will not contain this change: {}",
@@ -135,26 +144,27 @@ impl AuditLog {
         backup: Option<&str>,
         now: SystemTime,
     ) -> Result<(), CommandError> {
-        let Some(log) = self.log.clone().filter(|_| !self.has_begun) else { return Ok(()) };
+        let Some(folder) = self.folder.clone().filter(|_| !self.has_begun) else { return Ok(()) };
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mark = Mark::Begin(Box::new(Begin {
-            op: self.op.as_str().into(),
+            op: self.op.clone().into(),
             at: at.into(),
-            who: self.who.as_str().into(),
-            sudo_user: self.sudo_user.as_deref().map(Into::into),
+            who: self.who.clone().into(),
+            sudo_user: self.sudo_user.clone().map(Into::into),
             uid: Some(self.uid),
-            host: self.host.as_str().into(),
-            server: server.into(),
+            host: self.host.clone().into(),
+            server: server.to_owned().into(),
             command: self.command.into(),
-            filters: self.filters.as_deref().map(Into::into),
-            reason: self.reason.as_deref().map(Into::into),
-            backup: backup.map(Into::into),
-            undoes: self.undoes.as_deref().map(Into::into),
+            filters: self.filters.clone().map(Into::into),
+            reason: self.reason.clone().map(Into::into),
+            backup: backup.map(|file| file.to_owned().into()),
+            undoes: self.undoes.clone().map(Into::into),
             part: self.is_partial,
             from: self.unwritten_server.clone(),
         }));
-        let lines = Lines::of_mark(&mark);
-        let why = match tokio::task::spawn_blocking(move || append::append(&log, lines)).await {
+        let op = self.op.clone();
+        let writing = tokio::task::spawn_blocking(move || append::begin(&folder, &op, &mark));
+        let why = match writing.await {
             Ok(Ok(())) => {
                 self.has_begun = true;
                 return Ok(());
@@ -182,7 +192,7 @@ impl AuditLog {
     /// Partial: the changes were made, and the log may lack some of them.
     pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
-        let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
+        let Some(folder) = self.folder.clone().filter(|_| self.has_begun) else { return Ok(()) };
         // A run without an end counts as one that was killed, so that `undo` reads its backup, which
         // contains the changes that the log lacks.
         if self.lacks_changes {
@@ -190,16 +200,47 @@ impl AuditLog {
         }
         let at = humantime::format_rfc3339_millis(now).to_string();
         let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
-        let lines = Lines::of_mark(&Mark::End(OperationEnd {
-            op: self.op.as_str().into(),
+        let mark = Mark::End(OperationEnd {
+            op: self.op.clone().into(),
             at: at.into(),
             state,
-            why: self.why.as_deref().map(Into::into),
-        }));
-        // The log contains every change already. Without this line, the run counts as one that was
-        // killed, which does no harm.
-        let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
+            why: self.why.take().map(Into::into),
+            totals: self.totals.clone(),
+            sha256: hex(&self.digest.clone().finalize()).into(),
+        });
+        let gave_expiries = self.gave_expiries;
+        let ending = tokio::task::spawn_blocking(move || {
+            if gave_expiries {
+                // Lines that stay longer do no harm.
+                let _ = expiries::drop_expired(&folder, now);
+            }
+            append::add_mark(&folder, &mark)
+        });
+        // The details contain every change already. Without this line, the run counts as one that
+        // was killed, which does no harm.
+        let _ = ending.await;
         Ok(())
+    }
+
+    /// Writes, before Redis keys get another expiry, their identities and about when they will
+    /// expire. If the run is killed before the exact lines, the former expiries are not lost.
+    ///
+    /// # Errors
+    /// The lines cannot be written; then the changes must not be made.
+    pub async fn expect_expiries<'a>(
+        &mut self,
+        expected: impl Iterator<Item = Noted<'a>>,
+        what: &'static str,
+        server: &str,
+        now: SystemTime,
+    ) -> Result<()> {
+        let Some(folder) = self.folder.clone() else { return Ok(()) };
+        let at = humantime::format_rfc3339_millis(now).to_string();
+        let mut lines = Lines::default();
+        for noted in expected {
+            lines.push(&self.entry(noted, what, server, None, &at));
+        }
+        Ok(tokio::task::spawn_blocking(move || expiries::add(&folder, lines)).await??)
     }
 
     /// Sets the server of the changes that are noted from now on.
@@ -229,20 +270,30 @@ impl AuditLog {
         let at = humantime::format_rfc3339_millis(now).to_string();
         let mut lines = Lines::default();
         let mut unwritten_server = self.unwritten_server.take();
+        let mut totals = std::mem::take(&mut self.totals);
         for noted in changed {
             if unwritten_server.is_some() {
                 self.written_server.clone_from(&unwritten_server);
             }
-            lines.push(&AuditEntry {
+            let entry = AuditEntry {
                 from: unwritten_server.take(),
                 ..self.entry(noted, what, server, backup, &at)
-            });
+            };
+            totals.add(&entry);
+            lines.push(&entry);
         }
+        self.totals = totals;
         self.unwritten_server = unwritten_server;
-        let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
+        let Some(folder) = self.folder.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
+        self.digest.update(lines.bytes());
         // These lines are written even if the lines before them could not be.
         let earlier = self.settle().await;
-        self.writing = Some(tokio::task::spawn_blocking(move || append::append(&log, lines)));
+        let op = self.op.clone();
+        let gives_expiry = gives_expiry(what);
+        self.gave_expiries |= gives_expiry;
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            append::add_changes(&folder, &op, lines, gives_expiry)
+        }));
         earlier
     }
 
@@ -306,60 +357,14 @@ impl AuditLog {
     }
 }
 
-/// The path of the log, after a check that it can be written.
+/// The audit folder, after a check that it can be written.
 ///
 /// # Errors
 /// Usage, with the variable that names another folder.
-fn writable_log(session: &Session) -> Result<PathBuf, CommandError> {
-    let log = session.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
-    append::prepare(&log).map_err(|error| {
+fn writable_folder(session: &Session) -> Result<PathBuf, CommandError> {
+    let folder = session.settings.audit_dir().map_err(|stop| stop.hint(ELSEWHERE))?;
+    append::prepare(&folder).map_err(|error| {
         CommandError::usage(error.to_string()).changed_nothing().hint(ELSEWHERE)
     })?;
-    Ok(log)
-}
-
-/// Draws a name that no operation in the log has. A log that cannot be read is not searched; that
-/// it can be written was already checked.
-fn unused(log: Option<&Path>, draw: impl Fn() -> String) -> String {
-    let mut op = draw();
-    while log.is_some_and(|log| mentions(log, &op).unwrap_or(false)) {
-        op = draw();
-    }
-    op
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::fs;
-
-    use serde_json::json;
-
-    use super::unused;
-
-    /// Rule: no operation gets the name of another one in the log, because the two would be undone
-    /// together.
-    #[test]
-    fn a_name_that_the_log_has_is_drawn_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("audit.jsonl");
-        let line = |op: &str| {
-            let entry = json!({
-                "at": "2026-01-01T00:00:00Z", "who": "ana", "host": "h", "server": "s", "command": "purge", "schema": "express",
-                "key": "k", "redis_key": "idem:k", "what": "removed", "reason": null, "backup": null, "op": op,
-            });
-            format!("{entry}\n")
-        };
-        fs::write(&log, line("0000000000000001") + &line("0000000000000002")).unwrap();
-        let drawn = Cell::new(0);
-        let draw = || {
-            drawn.set(drawn.get() + 1);
-            format!("{:016x}", drawn.get())
-        };
-        assert_eq!(unused(Some(&log), draw), "0000000000000003");
-        drawn.set(0);
-        assert_eq!(unused(None, draw), "0000000000000001");
-        drawn.set(0);
-        assert_eq!(unused(Some(&folder.path().join("none")), draw), "0000000000000001");
-    }
+    Ok(folder)
 }

@@ -2,13 +2,14 @@
 //! the audit log afterwards, when its outcome is known.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
 use super::audit_log::{AuditLog, Noted};
 use crate::args::ChangeArgs;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
+use crate::domain::record::age::millis;
 use crate::domain::record::{KeyIdentity, Observation};
 use crate::exit::{self, CommandError};
 use crate::session::Session;
@@ -71,6 +72,9 @@ impl Journal {
         if let Err(error) = self.begin(writer, now).await {
             return (Vec::new(), Err(error));
         }
+        if let Err(error) = self.expect_expiries(writer, changes, action, what, now).await {
+            return (Vec::new(), Err(error));
+        }
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
         let mut done = Vec::new();
         let mut unknown = Vec::new();
@@ -99,6 +103,28 @@ impl Journal {
             ended => ended,
         };
         (outcomes, both(ended.map_err(anyhow::Error::from), noted))
+    }
+
+    /// Writes what the Redis keys of changes have that are about to get another expiry.
+    ///
+    /// # Errors
+    /// It cannot be written; then the changes must not be made.
+    async fn expect_expiries(
+        &mut self,
+        writer: &Writer,
+        changes: &[Change],
+        action: KeyAction,
+        what: &'static str,
+        now: SystemTime,
+    ) -> Result<()> {
+        let Some(ttl) = action.ttl() else { return Ok(()) };
+        // Only the clock of the server decides when exactly.
+        let at = now.duration_since(SystemTime::UNIX_EPOCH)? + Duration::from_millis(ttl);
+        let mut expected = Vec::new();
+        for change in changes {
+            add_log_lines(&mut expected, change, action, Outcome::Expires(millis(at)));
+        }
+        self.audit_log.expect_expiries(expected.into_iter(), what, &writer.name(), now).await
     }
 
     /// Notes in the audit log that changes are about to be made, and where.

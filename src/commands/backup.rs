@@ -1,6 +1,5 @@
 //! `idemctl backup`: lists the backups, and deletes old ones.
 
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -9,11 +8,10 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, parse_duration};
-use crate::domain::record::KeyIdentity;
+use crate::domain::history::Operations;
 use crate::exit::{CommandError, Exit};
 use crate::render::{backups, escape, words};
 use crate::session::Session;
-use crate::store::audit::log;
 use crate::store::backup::folder::{BackupFile, BackupState, Folder};
 
 /// List the backups of changed records, or delete old ones
@@ -82,7 +80,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 fn list(session: &mut Session, output: Output) -> Result<Exit> {
     let (path, Folder { mut backups, others }) = read(session)?;
-    explain_unended(session, &mut backups)?;
+    let (_, operations, _) = session.operations()?;
+    explain_unended(&operations, &mut backups);
     show(session, output, &backups)?;
     for backup in &backups {
         let file = escape::text(backup.path.as_os_str().as_bytes());
@@ -100,14 +99,15 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
             BackupState::Complete | BackupState::BeingWritten => {}
         }
     }
-    // A file that lost its first line does not look like a backup. The audit log still shows
-    // whether an operation saved records in it.
-    let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(session)? };
     for (file, why) in others {
-        let known = match removed.get(&file.display().to_string()) {
-            Some(known) => format!(", although the audit log shows that {known}"),
-            None => String::new(),
-        };
+        let mut known = String::new();
+        // A file that lost its first line does not look like a backup.
+        for operation in operations.all() {
+            if operation.written_backup().is_some_and(|written| file == *written) {
+                let name = escape::again(&operation.name());
+                known = format!(", although {name} wrote it according to the audit log");
+            }
+        }
         let file = escape::text(file.as_os_str().as_bytes());
         session
             .ui
@@ -119,51 +119,16 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
 }
 
 /// Says why backups have no closing line, if the audit log knows it.
-fn explain_unended(session: &Session, backups: &mut [BackupFile]) -> Result<()> {
-    // Without an unended backup there is no reason to read the whole audit log.
-    if !backups.iter().any(|backup| matches!(backup.state, BackupState::Unended(_))) {
-        return Ok(());
-    }
-    let path = session.settings.audit_log()?;
-    let read = log::each(&path, |_, _| {}).map_err(|error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })?;
-    let Some((operations, _)) = read else { return Ok(()) };
-    let operations = operations.into_all();
+fn explain_unended(operations: &Operations, backups: &mut [BackupFile]) {
     for backup in backups {
         let BackupState::Unended(reason) = &mut backup.state else { continue };
         let Some(by) = &backup.by else { continue };
-        if let Some(operation) = operations.iter().find(|operation| operation.op == by.op)
+        if let Some(operation) = operations.all().find(|operation| operation.op == by.op)
             && let Some(why) = &operation.why
         {
             *reason = format!("its operation stopped early: {why}");
         }
     }
-    Ok(())
-}
-
-/// What the audit log knows of each file in which removed Redis keys were saved: the operation, and
-/// the number of keys.
-fn removed_into_files(session: &Session) -> Result<HashMap<String, String>> {
-    let path = session.settings.audit_log()?;
-    let mut counts = HashMap::new();
-    let read = log::each(&path, |entry, operation| {
-        let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
-        if is_removed && let Some(file) = entry.backup {
-            let count = counts.entry((file.to_string(), operation.name())).or_insert(0_u64);
-            *count += 1;
-        }
-    });
-    read.map_err(|error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })?;
-    let mut sentences = HashMap::new();
-    for ((file, name), count) in counts {
-        let name = escape::again(&name);
-        let keys = words::counted(count, "removed Redis key");
-        sentences.insert(file, format!("{name} saved {keys} in it"));
-    }
-    Ok(sentences)
 }
 
 async fn prune(

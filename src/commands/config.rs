@@ -5,8 +5,9 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs};
 use crate::exit::Exit;
-use crate::render::{self, escape, words};
+use crate::render::{self, escape, history, words};
 use crate::session::Session;
+use crate::session::history::unreadable;
 use crate::store::audit::log;
 use crate::store::backup::folder::Folder;
 
@@ -79,17 +80,23 @@ fn check(session: &mut Session) -> Result<Exit> {
     {
         unread.push(wrong.to_string());
     }
-    let log = session.settings.audit_log()?;
-    match log::each(&log, |_, _| {}) {
-        Ok(None) => {}
-        Ok(Some((_, skipped))) => {
-            let all = skipped.damaged + skipped.older;
-            if all > 0 {
-                let lines = words::counted(all, "line");
-                unread.push(format!("{}: {lines} cannot be read", log.display()));
+    let log = session.operations().and_then(|(folder, operations, skipped)| {
+        let mut unread = Vec::from_iter(history::earlier_log(&folder));
+        if skipped.damaged > 0 {
+            let lines = words::counted(skipped.damaged, "line");
+            unread.push(format!("{}/log.jsonl: {lines} cannot be read", folder.display()));
+        }
+        for operation in operations.all() {
+            let is_whole = log::each_change(&folder, operation, |_| {});
+            if !is_whole.map_err(|error| unreadable(&folder, &error))? {
+                unread.push(history::damaged_details(operation));
             }
         }
-        Err(error) => unread.push(format!("{}: {error}", log.display())),
+        Ok(unread)
+    });
+    match log {
+        Ok(mut damaged) => unread.append(&mut damaged),
+        Err(error) => unread.push(error.to_string()),
     }
     let folder = session.settings.backup_dir()?;
     match Folder::read(&folder) {

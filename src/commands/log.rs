@@ -4,14 +4,13 @@ mod one_operation;
 mod reading;
 mod records;
 
-use std::collections::HashSet;
-
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_skipped};
+use self::reading::{LogFilter, each_change, is_there, read, say_count};
 use crate::args::Output;
+use crate::domain::history::OperationState;
 use crate::exit::Exit;
 use crate::render::history;
 use crate::session::Session;
@@ -19,12 +18,12 @@ use crate::session::Session;
 /// List the operations that changed data from this machine, newest last
 ///
 /// An operation is one run of a command that changed something. The log shows its time, user,
-/// server, command, number of changes and reason, and whether its backup still exists. `log show
-/// OP` lists the records of one operation, `undo OP` undoes it. WHO is $USER, which anyone can set;
-/// `log show` adds the numeric user ID.
+/// server, command, number of changes and reason, and whether its backup still exists. Operations
+/// that did not end come first. `log show OP` lists the records of one operation, `undo OP` undoes
+/// it. WHO is $USER, which anyone can set; `log show` adds the numeric user ID.
 ///
-/// Reads $XDG_STATE_HOME/idemctl/audit.jsonl, which contains only the changes of this user on this
-/// machine.
+/// Reads the folder $XDG_STATE_HOME/idemctl/audit, which contains only the changes of this user on
+/// this machine.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -58,16 +57,8 @@ pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
 }
 
 fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
-    let path = path(session)?;
+    let (folder, operations) = read(session)?;
     let filter = &args.filter;
-    // The names are collected while the log is read, because its entries are not kept.
-    let mut touched = HashSet::new();
-    let read = each(&path, |entry, operation| {
-        if filter.is_of(&entry) && !touched.contains(&operation.op) {
-            touched.insert(operation.op.clone());
-        }
-    })?;
-    let Some((operations, skipped)) = read else { return nothing_yet(session, filter.output) };
     let now = session.now();
     let mut wanted = Vec::new();
     for operation in operations.into_all() {
@@ -76,35 +67,33 @@ fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
         {
             continue;
         }
-        // If an operation was killed before its first line, it is unknown which records it touched.
-        let may_have_touched = !operation.is_told && filter.only.is_none();
-        if (touched.contains(&operation.op) || may_have_touched)
-            && filter.is_recent(&operation.at, now)
-        {
+        if !filter.is_recent(&operation.at, now) {
+            continue;
+        }
+        let mut is_wanted = filter.only.is_none();
+        if !is_wanted {
+            each_change(session, &folder, &operation, |entry| is_wanted |= filter.is_of(&entry))?;
+        }
+        if is_wanted {
             wanted.push(operation);
         }
     }
-    let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
+    // An operation without an end may need its operator, so none is behind the limit.
+    wanted.sort_by_key(|operation| operation.state == OperationState::Unended);
+    let all = wanted.len();
+    let mut newest = wanted.split_off(all.saturating_sub(filter.limit()));
+    newest.sort_by_key(|operation| operation.state != OperationState::Unended);
     let contexts = session.settings.context_places();
     let mut shown = Vec::with_capacity(newest.len());
-    for operation in newest {
+    for operation in &newest {
         shown.push(
             history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
         );
     }
     session.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    warn_of_skipped(session, &path, skipped);
-    say_count(session, "operation", shown.len(), wanted.len() as u64);
+    say_count(session, "operation", shown.len(), all as u64);
     if filter.output == Output::Text && !shown.is_empty() {
         session.ui.hint("`idemctl log show OP` shows its options and Redis keys");
     }
-    Ok(Exit::Done)
-}
-
-fn nothing_yet(session: &mut Session, output: Output) -> Result<Exit> {
-    session.show(output, "operations", &[(); 0], |_| String::new())?;
-    session
-        .ui
-        .status("This user has changed nothing on this machine yet, so there is no audit log.");
     Ok(Exit::Done)
 }

@@ -1,12 +1,10 @@
 //! `idemctl log show`: one operation, and the records that it changed.
 
-use std::path::Path;
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::reading::{each, is_there, path, warn_of_skipped};
+use super::reading::{each_change, is_there, read};
 use crate::args::Output;
 use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
@@ -38,35 +36,38 @@ pub(super) struct ShowOperation {
 }
 
 pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
-    let path = path(session)?;
-    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let op = match &args.op {
-        Some(op) => op.clone(),
-        None => last(&path)?,
+    let (folder, operations) = read(session)?;
+    let op = args.op.as_deref();
+    let operation = match op {
+        Some(op) => operations.named(op),
+        None => operations.last().into_iter().collect(),
     };
-    // The log is read once for the operation and its records, so a beginning that several
-    // operations share collects the records of all. It is then refused below.
-    let mut records = Vec::new();
-    let read = each(&path, |entry, operation| {
-        if operation.op.starts_with(&op) && records.len() < limit {
-            records.push(entry);
+    let operation = match operation.as_slice() {
+        [] => {
+            let which = op.map(|op| format!(" {op}")).unwrap_or_default();
+            let message = format!("the audit log has no operation{which}");
+            let hint = "`idemctl log` lists the operations";
+            return Err(CommandError::new(Exit::No, message).hint(hint).into());
         }
-    })?;
-    let unknown = CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
-    let Some((operations, skipped)) = read else { return Err(unknown.into()) };
-    warn_of_skipped(session, &path, skipped);
-    let operation = match operations.named(&op).as_slice() {
-        [] => return Err(unknown.hint("`idemctl log` lists the operations").into()),
-        [one] => history::ShownOperation::of(one, is_there(one)),
+        [one] => one,
         several => {
             let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
             return Err(CommandError::usage(format!(
-                "{op} matches several operations: {}",
+                "{} matches several operations: {}",
+                op.unwrap_or_default(),
                 names.join(", ")
             ))
             .into());
         }
     };
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let mut records = Vec::new();
+    each_change(session, &folder, operation, |entry| {
+        if records.len() < limit {
+            records.push(entry);
+        }
+    })?;
+    let operation = history::ShownOperation::of(operation, is_there(operation));
     let all = operation.redis_keys();
     match args.output {
         Output::Text => session.ui.data(history::page(session.ui.view(), &operation, &records))?,
@@ -85,15 +86,4 @@ pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
         session.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
     Ok(Exit::Done)
-}
-
-/// The name of the last operation.
-fn last(path: &Path) -> Result<String, CommandError> {
-    if let Some((operations, _)) = each(path, |_, _| {})?
-        && let Some(last) = operations.last()
-    {
-        return Ok(last.op.clone());
-    }
-    Err(CommandError::new(Exit::No, "the audit log has no operation")
-        .hint("`idemctl log` lists the operations"))
 }

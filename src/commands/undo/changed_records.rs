@@ -1,4 +1,4 @@
-//! What an operation changed, record by record, according to the audit log.
+//! What an operation changed, record by record, according to its details.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{AuditEntry, LEFT_ALONE, RECONCILE};
 use crate::domain::record::{KeyIdentity, Only, RecordName};
-use crate::store::audit::log::Log;
+use crate::store::audit::log::{AuditLines, details};
 
 /// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,8 +96,7 @@ impl KeyChange {
 
 /// The records of one operation, in the order of the log.
 pub(super) struct ChangedRecords {
-    log: Log,
-    op: String,
+    pub(super) details: AuditLines,
     /// The record of the line that was read last.
     open: Option<ChangedRecord>,
     /// The records of an operation that changes a record several times, oldest first. `None` until
@@ -109,10 +108,12 @@ pub(super) struct ChangedRecords {
 
 impl ChangedRecords {
     /// # Errors
-    /// When the log cannot be read.
-    pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
-        let Some(log) = Log::open(path)? else { return Err(io::ErrorKind::NotFound.into()) };
-        Ok(Self { log, op: op.to_owned(), open: None, gathered: None, places: Vec::new() })
+    /// When the details cannot be read.
+    pub(super) fn open(folder: &Path, op: &str) -> io::Result<Self> {
+        let Some(details) = details(folder, op)? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        Ok(Self { details, open: None, gathered: None, places: Vec::new() })
     }
 
     /// The next record; `None` at the end.
@@ -143,9 +144,9 @@ impl ChangedRecords {
 
     /// The next line of the operation.
     fn next_entry(&mut self) -> io::Result<Option<AuditEntry<'static>>> {
-        while let Some(entry) = self.log.next_entry()? {
+        while let Some(entry) = self.details.next::<AuditEntry<'static>>()? {
             // A record that was left alone has nothing to undo.
-            if entry.op != self.op || entry.what == LEFT_ALONE {
+            if entry.what == LEFT_ALONE {
                 continue;
             }
             if let Some(place) = &entry.from

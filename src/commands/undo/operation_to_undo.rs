@@ -13,10 +13,12 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::session::Session;
+pub(super) use crate::session::history::unreadable;
 use crate::store::backup::folder::is_being_written;
 
 /// The operations from which `undo` selects one, and the server on which it runs.
 pub(super) struct UndoCandidates<'a> {
+    /// The audit folder.
     pub(super) log: &'a Path,
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
@@ -169,24 +171,13 @@ impl<'a> UndoCandidates<'a> {
     /// # Errors
     /// Usage: the operation is still running, or it is unknown what it changed.
     fn can_be_undone(&self, operation: &Operation) -> Result<(), CommandError> {
-        if self.operations.is_ambiguous(&operation.op) {
-            return Err(CommandError::usage(format!(
-                "two operations in the audit log have the name {}; nothing was changed",
-                operation.op
-            ))
-            .hint(
-                "`idemctl log show` names their backups; to restore one, run `idemctl restore \
-                FILE`",
-            ));
-        }
         self.has_ended(operation)?;
         // After a crash, the log may lack the last changes, but the backup was synced before them.
-        if operation.says_what_was_left
-            || !operation.is_told && backup_of_unended(operation).is_some()
-        {
+        let totals = &operation.totals;
+        if totals.says_what_was_left || !totals.is_told && backup_of_unended(operation).is_some() {
             return Ok(());
         }
-        if !operation.is_told {
+        if !totals.is_told {
             let message = format!(
                 "{} did not end, and the audit log does not list its changes",
                 operation.name()
@@ -195,7 +186,7 @@ impl<'a> UndoCandidates<'a> {
                 operations before it";
             return Err(CommandError::usage(message).hint(hint));
         }
-        let hint = match &operation.backup {
+        let hint = match &totals.backup {
             Some(file) => {
                 format!("to restore its backup, run `idemctl restore {}`", word(file))
             }
@@ -212,14 +203,9 @@ impl<'a> UndoCandidates<'a> {
 /// The backup of an operation that did not end. It may contain removed records that the log does
 /// not have.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
-    // A restore names the backup that it reads, which is that of another operation.
-    if operation.state != OperationState::Unended || operation.command == "restore" {
+    if operation.state != OperationState::Unended {
         return None;
     }
-    let file = Path::new(operation.begun_backup.as_deref()?);
+    let file = Path::new(operation.written_backup()?);
     if file.is_file() { Some(file) } else { None }
-}
-
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
 }

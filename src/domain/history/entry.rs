@@ -1,4 +1,4 @@
-//! A line of the audit log: one change to one Redis key.
+//! A line of an operation's details: one change to one Redis key.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,14 @@ pub(crate) const PARTIAL: &str = "partial";
 /// The `what` of an entry for a Redis key that was kept although the rest of its record changed.
 pub(crate) const LEFT_ALONE: &str = "left-alone";
 
+/// The `what` of an entry for a lock that got more time.
+pub(crate) const EXTENDED: &str = "extended";
+
+/// The `what` of an entry for a lock that got an expiry from `sweep --action expire`.
+pub(crate) const EXPIRED: &str = "expired";
+
 /// The command whose operations change a record several times.
 pub(crate) const RECONCILE: &str = "reconcile";
-
-/// The length of an operation's name: 64 bits in hex digits. idemctl 0.2 used 32 bits.
-const OP_LENGTH: usize = 16;
 
 /// One change to one Redis key: who made it, where, when, what and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +75,11 @@ pub struct AuditEntry<'a> {
     pub from: Option<Provenance>,
 }
 
+/// True for a kind of change by which an operator gives a lock its expiry.
+pub(crate) fn gives_expiry(what: &str) -> bool {
+    what == EXTENDED || what == EXPIRED
+}
+
 /// The decoded Base64 if there is any, else the bytes of the text.
 fn bytes(base64: Option<&str>, text: &str) -> Vec<u8> {
     base64
@@ -93,7 +101,7 @@ impl AuditEntry<'_> {
         bytes(self.redis_key_base64.as_deref(), &self.redis_key)
     }
 
-    /// The record's name. A line of idemctl 0.3.0 or earlier does not have the prefix.
+    /// The record's name.
     pub(crate) fn name(&self) -> RecordName {
         RecordName {
             db: None,
@@ -103,13 +111,13 @@ impl AuditEntry<'_> {
         }
     }
 
+    /// True if the change gave a lock its expiry.
+    pub(crate) fn gives_expiry(&self) -> bool {
+        self.after.is_some() && gives_expiry(&self.what)
+    }
+
     /// True if the outcome of the change is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         self.what == OUTCOME_UNKNOWN
-    }
-
-    /// True if idemctl 0.2 wrote the line, which has the shorter name of an operation.
-    pub(crate) fn is_of_older_version(&self) -> bool {
-        self.op.len() < OP_LENGTH
     }
 }

@@ -1,17 +1,18 @@
-//! The lines of the audit log that mark the beginning and the end of an operation.
+//! The lines of the audit log: the beginning and the end of each operation.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::totals::Totals;
 use crate::domain::change::provenance::Provenance;
 
-/// A line of the audit log that records no change.
+/// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mark", rename_all = "lowercase")]
 pub enum Mark<'a> {
-    /// Written before the first change. An operation without an end may have made changes that the
-    /// log does not contain.
+    /// Written before the first change. An operation without an end may have made changes that its
+    /// details do not contain.
     Begin(Box<Begin<'a>>),
     /// Written after the last change.
     End(OperationEnd<'a>),
@@ -57,6 +58,9 @@ pub struct OperationEnd<'a> {
     /// The error that ended the operation early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
+    pub totals: Totals,
+    /// The SHA-256 of the file with the details.
+    pub sha256: Cow<'a, str>,
 }
 
 /// How an operation ended.
