@@ -167,6 +167,12 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))
 }
 
+/// The bytes of all files in a folder; 0 if it cannot be read.
+pub fn size_of_files(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
+
 /// The folder of a file.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

@@ -1,8 +1,8 @@
 //! What every command receives: settings, the printer, the clock, and access to the server.
 
 mod catalogs;
-pub(crate) mod history;
 pub mod key_list;
+pub(crate) mod operations;
 
 use std::io;
 use std::time::{Duration, SystemTime};

@@ -69,10 +69,7 @@ impl Journal {
             return (Vec::new(), Ok(()));
         }
         // The log has a line before the first change: a run that is killed is found by it.
-        if let Err(error) = self.begin(writer, now).await {
-            return (Vec::new(), Err(error));
-        }
-        if let Err(error) = self.expect_expiries(writer, changes, action, what, now).await {
+        if let Err(error) = self.expect(writer, changes, action, what, now).await {
             return (Vec::new(), Err(error));
         }
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
@@ -105,11 +102,12 @@ impl Journal {
         (outcomes, both(ended.map_err(anyhow::Error::from), noted))
     }
 
-    /// Writes what the Redis keys of changes have that are about to get another expiry.
+    /// Notes that changes are about to be made, and the identities of Redis keys that are about to
+    /// get another expiry.
     ///
     /// # Errors
     /// It cannot be written; then the changes must not be made.
-    async fn expect_expiries(
+    async fn expect(
         &mut self,
         writer: &Writer,
         changes: &[Change],
@@ -117,6 +115,7 @@ impl Journal {
         what: &'static str,
         now: SystemTime,
     ) -> Result<()> {
+        self.begin(writer, now).await?;
         let Some(ttl) = action.ttl() else { return Ok(()) };
         // Only the clock of the server decides when exactly.
         let at = now.duration_since(SystemTime::UNIX_EPOCH)? + Duration::from_millis(ttl);

@@ -1,13 +1,11 @@
 //! `idemctl backup`: lists the backups, and deletes old ones.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
-
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
-use crate::args::{Output, parse_duration};
+use crate::args::{Output, PruneArgs};
 use crate::domain::history::Operations;
 use crate::exit::{CommandError, Exit};
 use crate::render::{backups, escape, words};
@@ -41,40 +39,22 @@ enum Command {
     /// Show old backups, then delete them
     ///
     /// `restore` and `undo` can no longer use a deleted backup. Files that are not backups stay,
-    /// and so do backups whose operation is still running. Exit status 3 if a backup could not be
-    /// deleted.
-    Prune {
-        /// Delete backups whose last line was written longer ago than this
-        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-        older_than: Duration,
-
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Output,
-
-        /// Do not ask for confirmation
-        #[arg(short = 'y', long)]
-        yes: bool,
-
-        /// Show what would be done, and change nothing
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// and so do backups whose operation is still running. A backup is as old as its last line. Exit
+    /// status 3 if a backup could not be deleted.
+    Prune(PruneArgs),
 }
 
 impl Args {
     /// True when files may be deleted.
     pub fn deletes(&self) -> bool {
-        matches!(self.command, Command::Prune { .. })
+        matches!(self.command, Command::Prune(_))
     }
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(session, output),
-        Command::Prune { older_than, output, yes, dry_run } => {
-            prune(session, older_than, output, yes, dry_run).await
-        }
+        Command::Prune(args) => prune(session, &args).await,
     }
 }
 
@@ -100,18 +80,8 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
         }
     }
     for (file, why) in others {
-        let mut known = String::new();
-        // A file that lost its first line does not look like a backup.
-        for operation in operations.all() {
-            if operation.written_backup().is_some_and(|written| file == *written) {
-                let name = escape::again(&operation.name());
-                known = format!(", although {name} wrote it according to the audit log");
-            }
-        }
         let file = escape::text(file.as_os_str().as_bytes());
-        session
-            .ui
-            .status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
+        session.ui.status(&format!("{file} is not counted: {}", escape::text(why.as_bytes())));
     }
     let sum = total(&backups);
     session.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
@@ -131,15 +101,9 @@ fn explain_unended(operations: &Operations, backups: &mut [BackupFile]) {
     }
 }
 
-async fn prune(
-    session: &mut Session,
-    older_than: Duration,
-    output: Output,
-    yes: bool,
-    dry_run: bool,
-) -> Result<Exit> {
+async fn prune(session: &mut Session, args: &PruneArgs) -> Result<Exit> {
     let (path, Folder { backups, .. }) = read(session)?;
-    let since = session.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = args.before(session.now());
     let all = backups.len();
     let mut old = Vec::new();
     let mut being_written = Vec::new();
@@ -154,7 +118,7 @@ async fn prune(
             old.push(backup);
         }
     }
-    show(session, output, &old)?;
+    show(session, args.output, &old)?;
     for backup in being_written {
         let file = escape::text(backup.path.as_os_str().as_bytes());
         session.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
@@ -164,18 +128,9 @@ async fn prune(
         session.ui.status(&format!("None of the {all} backups in {path} is that old."));
         return Ok(Exit::Done);
     }
-    if dry_run {
-        session
-            .ui
-            .status(&format!("dry run: nothing was deleted; {} would be deleted", total(&old)));
+    let what = format!("{} of {all}", total(&old));
+    if !args.confirm(session, &what).await? {
         return Ok(Exit::Done);
-    }
-    let question = format!(
-        "Delete {} of {all}? The records in them cannot be restored afterwards.",
-        total(&old)
-    );
-    if !yes && !session.ui.confirm(&question).await? {
-        return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }
     delete(session, &old)
 }

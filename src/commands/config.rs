@@ -5,9 +5,9 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs};
 use crate::exit::Exit;
-use crate::render::{self, escape, history, words};
+use crate::render::{self, escape, history};
 use crate::session::Session;
-use crate::session::history::unreadable;
+use crate::session::operations::unreadable;
 use crate::store::audit::log;
 use crate::store::backup::folder::Folder;
 
@@ -80,12 +80,7 @@ fn check(session: &mut Session) -> Result<Exit> {
     {
         unread.push(wrong.to_string());
     }
-    let log = session.operations().and_then(|(folder, operations, skipped)| {
-        let mut unread = Vec::from_iter(history::earlier_log(&folder));
-        if skipped.damaged > 0 {
-            let lines = words::counted(skipped.damaged, "line");
-            unread.push(format!("{}/log.jsonl: {lines} cannot be read", folder.display()));
-        }
+    let log = session.operations().and_then(|(folder, operations, mut unread)| {
         for operation in operations.all() {
             let is_whole = log::each_change(&folder, operation, |_| {});
             if !is_whole.map_err(|error| unreadable(&folder, &error))? {
@@ -94,10 +89,7 @@ fn check(session: &mut Session) -> Result<Exit> {
         }
         Ok(unread)
     });
-    match log {
-        Ok(mut damaged) => unread.append(&mut damaged),
-        Err(error) => unread.push(error.to_string()),
-    }
+    unread.extend(log.unwrap_or_else(|error| vec![error.to_string()]));
     let folder = session.settings.backup_dir()?;
     match Folder::read(&folder) {
         Ok(backups) => {

@@ -1,6 +1,7 @@
 //! `idemctl log`: the changes made from this machine, one line per operation.
 
 mod one_operation;
+mod prune;
 mod reading;
 mod records;
 
@@ -8,11 +9,10 @@ use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{LogFilter, each_change, is_there, read, say_count};
-use crate::args::Output;
+use self::reading::{LogFilter, each_change, read, say_count, show};
+use crate::args::{Output, PruneArgs};
 use crate::domain::history::OperationState;
 use crate::exit::Exit;
-use crate::render::history;
 use crate::session::Session;
 
 /// List the operations that changed data from this machine, newest last
@@ -46,11 +46,25 @@ pub struct Args {
 enum Command {
     /// Show one operation and the records that it changed
     Show(ShowOperation),
+
+    /// Show old operations, then delete them and their details
+    ///
+    /// `undo` cannot undo a deleted operation. Operations stay that did not end, whose outcome is
+    /// unknown for a Redis key, or whose backup still exists. The deletion is an operation itself.
+    Prune(PruneArgs),
 }
 
-pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
+impl Args {
+    /// True when operations may be deleted.
+    pub fn deletes(&self) -> bool {
+        matches!(self.show, Some(Command::Prune(_)))
+    }
+}
+
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.show {
         Some(Command::Show(args)) => one_operation::run(session, &args),
+        Some(Command::Prune(args)) => prune::run(session, &args).await,
         None if args.records => records::run(session, &args.filter),
         None => operations(session, &args),
     }
@@ -83,16 +97,9 @@ fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
     let all = wanted.len();
     let mut newest = wanted.split_off(all.saturating_sub(filter.limit()));
     newest.sort_by_key(|operation| operation.state != OperationState::Unended);
-    let contexts = session.settings.context_places();
-    let mut shown = Vec::with_capacity(newest.len());
-    for operation in &newest {
-        shown.push(
-            history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
-        );
-    }
-    session.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    say_count(session, "operation", shown.len(), all as u64);
-    if filter.output == Output::Text && !shown.is_empty() {
+    show(session, filter.output, &newest)?;
+    say_count(session, "operation", newest.len(), all as u64);
+    if filter.output == Output::Text && !newest.is_empty() {
         session.ui.hint("`idemctl log show OP` shows its options and Redis keys");
     }
     Ok(Exit::Done)

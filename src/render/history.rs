@@ -74,11 +74,6 @@ impl<'a> ShownOperation<'a> {
         }
     }
 
-    /// The number of Redis keys that the operation changed.
-    pub fn redis_keys(&self) -> u64 {
-        self.redis_keys
-    }
-
     fn who(&self) -> String {
         let Operation { who, sudo_user, .. } = self.operation;
         match sudo_user {
@@ -120,11 +115,19 @@ impl<'a> ShownOperation<'a> {
     }
 }
 
-/// The warning about the log that idemctl 0.2 left beside the audit folder, if there is one.
-pub fn earlier_log(folder: &Path) -> Option<String> {
-    let file = folder.with_extension("jsonl");
-    let path = escape::text(file.as_os_str().as_bytes());
-    file.exists().then(|| format!("{path} is of an earlier version of idemctl and is not read"))
+/// What of the audit log in this folder is not read: so many damaged lines, and the file that
+/// idemctl 0.2 left beside the folder.
+pub fn unread(folder: &Path, damaged: u64) -> Vec<String> {
+    let path = escape::text(folder.as_os_str().as_bytes());
+    let mut unread = Vec::new();
+    if damaged > 0 {
+        let lines = words::counted(damaged, "line");
+        unread.push(format!("{path}/log.jsonl: {lines} cannot be read"));
+    }
+    if folder.with_extension("jsonl").exists() {
+        unread.push(format!("{path}.jsonl is of an earlier version of idemctl and is not read"));
+    }
+    unread
 }
 
 /// The warning about an operation of whose details lines are damaged or missing.
@@ -272,6 +275,7 @@ mod tests {
             server: "cache.internal.example:6379/0".to_owned(),
             command: "force-unlock".to_owned(),
             reason: Some("INC-1041".to_owned()),
+            state: OperationState::Ended,
             ..Operation::default()
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {

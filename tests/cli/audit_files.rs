@@ -1,6 +1,7 @@
 //! The files of the audit folder: what a kill, a full disk or another run leaves of them, and which command opens which.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,7 +35,7 @@ fn expiries(server: &Server) -> Vec<Value> {
 
 /// Runs idemctl, which is killed right before its so manyth such system call with this file. `None` where processes may not
 /// be traced.
-fn killed(server: &Server, words: &[&str], file: &Path, call: &str, when: u32) -> Option<Run> {
+pub fn killed(server: &Server, words: &[&str], file: &Path, call: &str, when: u32) -> Option<Run> {
     let trace = server.folder().join("trace");
     let (trace, file) = (trace.display(), file.display());
     let kills = format!(
@@ -196,7 +197,8 @@ fn damaged_details_are_told() {
     server.idemctl(&["purge", "--all", "--yes"]).exits(0);
     let file = server.details().remove(0);
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.lines().next().unwrap().to_owned() + "\n").unwrap();
+    let beginning: Vec<_> = text.lines().take(2).collect();
+    fs::write(&file, beginning.join("\n") + "\n").unwrap();
     let says = "are damaged, so some of its changes may be missing";
     server.idemctl(&["log", "show"]).exits(0).says(says).shows("Changes     2");
     server.idemctl(&["log", "--records"]).exits(0).says(says);
@@ -245,4 +247,16 @@ fn runs_at_the_same_time_write_whole_lines() {
     assert!(log(&server).iter().all(|operation| operation["state"] == "ended"));
     assert_eq!((expiries(&server).len(), server.audited().len()), (16, 8));
     server.idemctl(&["config", "check"]).exits(0);
+}
+
+/// Rule: the folder names keys and people, so only its owner reads it.
+#[test]
+fn the_folder_is_its_owners() {
+    let server = Server::holding(&[(KEY, PENDING, 50_000)]);
+    server.idemctl(&EXTEND).exits(0);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&server.audit()), 0o700);
+    let files: Vec<_> =
+        fs::read_dir(server.audit()).unwrap().map(|file| mode(&file.unwrap().path())).collect();
+    assert_eq!(files, [0o600; 3]);
 }

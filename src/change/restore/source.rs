@@ -20,7 +20,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::{escape, name, words};
 use crate::session::Session;
-use crate::session::history::unreadable;
+use crate::session::operations::unreadable;
 use crate::store::Return;
 use crate::store::audit::log;
 use crate::store::backup::folder::is_being_written;
@@ -294,7 +294,7 @@ fn compare_with_log(
         Some(op) => named(op),
         None => operations
             .all()
-            .rfind(|operation| operation.written_backup() == Some(file))
+            .rfind(|operation| operation.begun_backup.as_deref() == Some(file))
             .or_else(|| named(&reader.by()?.op)),
     };
     let Some(operation) = operation else { return Ok(compared) };

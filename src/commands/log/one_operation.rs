@@ -9,6 +9,7 @@ use crate::args::Output;
 use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
 use crate::session::Session;
+use crate::session::operations::named;
 
 /// Show one operation and the records that it changed
 ///
@@ -37,28 +38,12 @@ pub(super) struct ShowOperation {
 
 pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
     let (folder, operations) = read(session)?;
-    let op = args.op.as_deref();
-    let operation = match op {
-        Some(op) => operations.named(op),
-        None => operations.last().into_iter().collect(),
-    };
-    let operation = match operation.as_slice() {
-        [] => {
-            let which = op.map(|op| format!(" {op}")).unwrap_or_default();
-            let message = format!("the audit log has no operation{which}");
-            let hint = "`idemctl log` lists the operations";
-            return Err(CommandError::new(Exit::No, message).hint(hint).into());
-        }
-        [one] => one,
-        several => {
-            let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            return Err(CommandError::usage(format!(
-                "{} matches several operations: {}",
-                op.unwrap_or_default(),
-                names.join(", ")
-            ))
-            .into());
-        }
+    let operation = match &args.op {
+        Some(op) => named(&operations, op)?,
+        None => operations
+            .all()
+            .last()
+            .ok_or_else(|| CommandError::new(Exit::No, "the audit log has no operation"))?,
     };
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut records = Vec::new();
@@ -67,8 +52,8 @@ pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
             records.push(entry);
         }
     })?;
+    let all = operation.totals.redis_keys;
     let operation = history::ShownOperation::of(operation, is_there(operation));
-    let all = operation.redis_keys();
     match args.output {
         Output::Text => session.ui.data(history::page(session.ui.view(), &operation, &records))?,
         Output::Json => {

@@ -1,6 +1,7 @@
 //! Reads the audit log, and reports which part of it is shown.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,7 +13,7 @@ use crate::domain::history::{AuditEntry, Operation, Operations};
 use crate::exit::CommandError;
 use crate::render::{escape, history};
 use crate::session::Session;
-use crate::session::history::unreadable;
+use crate::session::operations::unreadable;
 use crate::store::audit::log;
 
 /// The part of the log to show, and its format.
@@ -55,11 +56,24 @@ impl LogFilter {
     pub(super) fn is_recent(&self, at: &str, now: SystemTime) -> bool {
         // A time before the clock's beginning includes every entry.
         let Some(since) = self.since.and_then(|since| now.checked_sub(since)) else { return true };
-        match humantime::parse_rfc3339(at) {
-            Ok(at) => at >= since,
-            Err(_) => false,
-        }
+        humantime::parse_rfc3339(at).is_ok_and(|at| at >= since)
     }
+}
+
+/// Shows these operations.
+pub(super) fn show(
+    session: &mut Session,
+    output: Output,
+    operations: &[Operation],
+) -> io::Result<()> {
+    let contexts = session.settings.context_places();
+    let mut shown = Vec::with_capacity(operations.len());
+    for operation in operations {
+        shown.push(
+            history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
+        );
+    }
+    session.show(output, "operations", &shown, |view| history::table(view, &shown))
 }
 
 /// Whether an operation's backup still exists; `None` if the operation has none.
@@ -70,19 +84,10 @@ pub(super) fn is_there(operation: &Operation) -> Option<bool> {
 
 /// The audit folder and its operations. Warns about what is not shown.
 pub(super) fn read(session: &mut Session) -> Result<(PathBuf, Operations), CommandError> {
-    let (folder, mut operations, skipped) = session.operations()?;
-    if let Some(first) = skipped.first {
-        let path = escape::text(folder.as_os_str().as_bytes());
-        let count = skipped.damaged;
-        session.ui.warning(&format!(
-            "damaged lines in {path}/log.jsonl that are not shown: {count}; the first is line \
-            {first}"
-        ));
-    }
-    if let Some(warning) = history::earlier_log(&folder) {
+    let (folder, operations, unread) = session.operations()?;
+    for warning in unread {
         session.ui.warning(&warning);
     }
-    operations.forget_backups(|file| !Path::new(file).exists());
     Ok((folder, operations))
 }
 
@@ -91,15 +96,9 @@ pub(super) fn each_change(
     session: &mut Session,
     folder: &Path,
     operation: &Operation,
-    mut take: impl FnMut(AuditEntry<'static>),
+    take: impl FnMut(AuditEntry<'static>),
 ) -> Result<(), CommandError> {
-    let is_whole = log::each_change(folder, operation, |mut entry| {
-        // A change of an expiry is not backed up, whatever the run named as its backup.
-        if entry.changes_only_expiry() {
-            entry.backup = None;
-        }
-        take(entry);
-    });
+    let is_whole = log::each_change(folder, operation, take);
     if !is_whole.map_err(|error| unreadable(folder, &error))? {
         session.ui.warning(&history::damaged_details(operation));
     }

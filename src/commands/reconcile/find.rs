@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::diagnosis::Thresholds;
-use crate::domain::history::RECONCILE;
+use crate::domain::history::{EXTENDED, RECONCILE};
 use crate::domain::manual_step;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
@@ -23,7 +23,7 @@ use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::{columns, document, escape, name, record_json};
 use crate::scan::{Lengths, RecordFilter, Scan, ScanQuery};
 use crate::session::Session;
-use crate::session::history::unreadable;
+use crate::session::operations::unreadable;
 use crate::store::audit::expiries;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
@@ -107,17 +107,17 @@ impl Extensions {
     /// Usage: it exists and cannot be read.
     pub(super) fn read(session: &Session) -> Result<Self, CommandError> {
         let Ok(folder) = session.settings.audit_dir() else { return Ok(Self::default()) };
-        let mut own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>> = HashMap::new();
-        let mut by_hand: HashMap<Vec<u8>, Vec<KeyIdentity>> = HashMap::new();
-        expiries::each_extension(&folder, |command, redis_key, before, after| {
-            if command != RECONCILE {
-                by_hand.entry(redis_key).or_default().push(after);
-            } else if let Some(before) = before {
-                own.entry(redis_key).or_default().push((before, after));
+        let mut extensions = Self::default();
+        for entry in expiries::read(&folder).map_err(|error| unreadable(&folder, &error))? {
+            let redis_key = entry.redis_key_bytes();
+            let Some(after) = entry.after.filter(|_| entry.what == EXTENDED) else { continue };
+            if entry.command != RECONCILE {
+                extensions.by_hand.entry(redis_key).or_default().push(after);
+            } else if let Some(before) = entry.before {
+                extensions.own.entry(redis_key).or_default().push((before, after));
             }
-        })
-        .map_err(|error| unreadable(&folder, &error))?;
-        Ok(Self { own, by_hand })
+        }
+        Ok(extensions)
     }
 
     /// True if an operator gave the lock its current deadline by another command, or the one before

@@ -39,7 +39,6 @@ pub(super) struct UndoneOperation {
     pub(super) untouched: Vec<(String, Vec<u8>)>,
     /// Which records are to be undone.
     pub(super) only: Only,
-    places: Vec<Provenance>,
 }
 
 impl UndoneOperation {
@@ -66,7 +65,6 @@ impl UndoneOperation {
             records: 0,
             untouched: Vec::new(),
             only,
-            places: Vec::new(),
             log,
         };
         if !found.survey().map_err(|error| unreadable(&found.log, &error))? {
@@ -128,7 +126,6 @@ impl UndoneOperation {
         if self.backups.is_empty() {
             self.but.clear();
         }
-        self.places = records.places;
         Ok(records.details.are_details_of(&self.operation))
     }
 
@@ -179,14 +176,15 @@ impl UndoneOperation {
         if self.records == 0 {
             return Ok(());
         }
-        if self.places.is_empty() && !elsewhere {
+        let places = &self.operation.totals.places;
+        if places.is_empty() && !elsewhere {
             return Err(CommandError::usage(format!(
                 "the audit log does not record on which server {} ran",
                 self.name()
             ))
             .hint("nothing was changed; pass --elsewhere to undo it on this server"));
         }
-        for from in &self.places {
+        for from in places {
             let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
             may_go_to(session, &what, &from, here, elsewhere)?;
         }

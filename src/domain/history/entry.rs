@@ -69,8 +69,7 @@ pub struct AuditEntry<'a> {
     /// The identity of the value after the change; `None` if the outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<KeyIdentity>,
-    /// The server and database of the change. It is set on the first line of an operation, and
-    /// where it differs from the line before.
+    /// The server and database of the change. It is set on the first line from each place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,
 }
@@ -109,15 +108,5 @@ impl AuditEntry<'_> {
             prefix: self.prefix.as_deref().map(str::to_owned),
             key: bytes(self.key_base64.as_deref(), &self.key),
         }
-    }
-
-    /// True if the change gave a lock its expiry.
-    pub(crate) fn gives_expiry(&self) -> bool {
-        self.after.is_some() && gives_expiry(&self.what)
-    }
-
-    /// True if the outcome of the change is unknown.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.what == OUTCOME_UNKNOWN
     }
 }

@@ -9,7 +9,7 @@ pub use entry::AuditEntry;
 pub(crate) use entry::{
     EXPIRED, EXTENDED, LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL, RECONCILE, gives_expiry,
 };
-pub use mark::Mark;
-pub(crate) use mark::{Begin, EndState, OperationEnd};
-pub(crate) use operation::{Operation, OperationState, Operations};
+pub(crate) use mark::{Begin, OperationEnd};
+pub use mark::{Mark, OperationState};
+pub(crate) use operation::{Operation, Operations};
 pub use totals::Totals;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{AuditEntry, LEFT_ALONE, RECONCILE};
+use super::entry::{AuditEntry, LEFT_ALONE, OUTCOME_UNKNOWN, RECONCILE};
 use crate::domain::change::provenance::Provenance;
 
 /// The sums over the details of an operation. The end of the operation states them, so that its
@@ -15,8 +15,6 @@ pub struct Totals {
     pub(crate) unknown: u64,
     /// The number of changes that an undo takes back.
     pub(crate) to_undo: u64,
-    /// True if a line records more than another expiry, so that an undo may need the backup.
-    pub(crate) needs_backup: bool,
     /// True if at least one line contains the identity of the value after its change.
     pub(crate) says_what_was_left: bool,
     /// True if a line records a change.
@@ -30,10 +28,10 @@ pub struct Totals {
 impl Totals {
     /// Adds the next line of the details.
     pub(crate) fn add(&mut self, entry: &AuditEntry<'_>) {
-        if !self.is_told {
+        // The changes of an undo may name another backup than its beginning: the one that they
+        // restore.
+        if !self.is_told || self.backup.is_none() {
             self.is_told = true;
-            // The changes of an undo may name another backup than its beginning: the one that they
-            // restore.
             self.backup = entry.backup.as_deref().map(str::to_owned);
         }
         if let Some(from) = &entry.from
@@ -43,9 +41,8 @@ impl Totals {
         }
         let is_change = entry.what != LEFT_ALONE;
         self.redis_keys += u64::from(is_change);
-        self.unknown += u64::from(entry.is_unknown());
+        self.unknown += u64::from(entry.what == OUTCOME_UNKNOWN);
         self.says_what_was_left |= entry.after.is_some();
-        self.needs_backup |= is_change && !entry.changes_only_expiry();
         // An undo leaves the time that `reconcile` gave to locks.
         let is_kept = entry.command == RECONCILE && entry.changes_only_expiry();
         self.to_undo += u64::from(is_change && !is_kept);

@@ -1,9 +1,10 @@
 //! Writes the files of the audit folder. They are only appended to, and replaced as a whole if lines
 //! are removed.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,65 +12,62 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use super::expiries;
-use super::log::{LOG, MAX_LINE, details_file};
+use super::log::{LOG, details_file};
 use crate::domain::history::Mark;
 use crate::files;
-use crate::store::backup::writer::{
-    create_folder, create_private, file_error, private, sync_folder,
-};
+use crate::store::backup::writer::{create_folder, create_private, file_error, sync_folder};
 use crate::store::error::StoreError;
 
-#[derive(Debug, Clone, Default)]
-pub struct Lines(Vec<u8>);
-
-impl Lines {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    pub fn push(&mut self, line: &impl Serialize) {
-        // Text written to memory cannot fail.
-        let _ = serde_json::to_writer(&mut self.0, line);
-        self.0.push(b'\n');
-    }
+/// Adds a line to those that are written next.
+pub fn push_line(lines: &mut Vec<u8>, line: &impl Serialize) {
+    // Text written to memory cannot fail.
+    let _ = serde_json::to_writer(&mut *lines, line);
+    lines.push(b'\n');
 }
 
-/// Creates the file for the details of an operation, and writes that the operation begins.
-pub fn begin(folder: &Path, op: &str, mark: &Mark<'_>) -> Result<(), StoreError> {
+/// Creates the file for the details of an operation, and writes to it and to the log that the
+/// operation begins.
+///
+/// # Errors
+/// A file cannot be written, or the details exist already: two runs never have the same name.
+pub fn begin(folder: &Path, op: &str, line: Vec<u8>) -> Result<(), StoreError> {
     let details = details_file(folder, op);
-    // If two runs ever have the same name, the second one does not begin.
     create_private(&details).map_err(|error| file_error(&details, &error))?;
-    add_mark(folder, mark)
+    append(&details, line.clone())?;
+    end(folder, line)
 }
 
 /// Adds a line to the log.
-pub fn add_mark(folder: &Path, mark: &Mark<'_>) -> Result<(), StoreError> {
-    let mut lines = Lines::default();
-    lines.push(mark);
-    append(&folder.join(LOG), lines)
+pub fn end(folder: &Path, line: Vec<u8>) -> Result<(), StoreError> {
+    append(&folder.join(LOG), line)
 }
 
-/// Adds lines to the details of an operation. If its changes give locks an expiry, the lines are
-/// kept with the other expiries first.
-pub fn add_changes(
-    folder: &Path,
-    op: &str,
-    lines: Lines,
-    gives_expiry: bool,
-) -> Result<(), StoreError> {
-    if gives_expiry {
-        expiries::add(folder, lines.clone())?;
-    }
+/// Adds lines to the details of an operation.
+pub fn add_changes(folder: &Path, op: &str, lines: Vec<u8>) -> Result<(), StoreError> {
     append(&details_file(folder, op), lines)
 }
 
+/// Deletes operations. Their details go first, so that a run which is killed leaves no file that the
+/// log does not name.
+///
+/// # Errors
+/// The log cannot be replaced.
+pub fn delete(folder: &Path, ops: &HashSet<String>) -> Result<(), StoreError> {
+    for op in ops {
+        // Another run may have deleted it.
+        let _ = fs::remove_file(details_file(folder, op));
+    }
+    let log = folder.join(LOG);
+    let kept = retain(&log, |line| match serde_json::from_slice(line) {
+        Ok(Mark::Begin(begin)) => !ops.contains(&begin.op),
+        Ok(Mark::End(end)) => !ops.contains(&end.op),
+        Err(_) => true,
+    });
+    kept.map_err(|error| file_error(&log, &error))
+}
+
 /// Appends lines in one write, and waits until they are on the disk.
-pub(super) fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreError> {
+pub(super) fn append(path: &Path, mut lines: Vec<u8>) -> Result<(), StoreError> {
     let written = open_in_turn(path).and_then(|mut file| {
         if is_torn(&mut file)? {
             lines.insert(0, b'\n');
@@ -84,27 +82,20 @@ pub(super) fn append(path: &Path, Lines(mut lines): Lines) -> Result<(), StoreEr
     written.map_err(|error| file_error(path, &error))
 }
 
-/// Replaces a file by one without the lines that `keep` refuses.
-pub(super) fn retain(path: &Path, mut keep: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
+/// Replaces a file by one that has only the lines which `keep` accepts.
+pub(super) fn retain(path: &Path, keep: impl Fn(&[u8]) -> bool) -> io::Result<()> {
     let mut file = open_in_turn(path)?;
     loop {
-        let new = NamedTempFile::new_in(files::folder_of(path))?;
-        let mut to = BufWriter::new(new.as_file());
-        file.seek(SeekFrom::Start(0))?;
-        let mut lines = BufReader::new(&file);
-        let mut line = Vec::new();
-        let mut read = 0;
-        while files::read_line(&mut lines, b'\n', &mut line, MAX_LINE)? > 0 {
-            read += line.len() as u64;
-            if keep(&line) {
-                to.write_all(&line)?;
-            }
-        }
-        to.flush()?;
-        drop(to);
+        let mut text = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut text)?;
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let kept: Vec<_> = lines.filter(|line| keep(line)).collect();
+        let mut new = NamedTempFile::new_in(files::folder_of(path))?;
+        new.write_all(&kept.concat())?;
         new.as_file().sync_all()?;
         // Another run may have appended a line without the lock, after it waited for a second.
-        if file.metadata()?.len() == read {
+        if file.metadata()?.len() == text.len() as u64 {
             new.persist(path)?;
             return sync_folder(path);
         }
@@ -148,17 +139,19 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 }
 
 /// Checks before a change that the log can be written after it.
+///
+/// # Errors
+/// It cannot be opened.
 pub fn prepare(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(LOG);
-    open(&path).map_err(|error| file_error(&path, &error))?;
-    expiries::prepare(folder)
+    match open(&path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(file_error(&path, &error)),
+    }
 }
 
 fn open(path: &Path) -> io::Result<File> {
     create_folder(path)?;
-    let mut options = OpenOptions::new();
     // Read as well, because the end of the last line is checked.
-    options.read(true).append(true).create(true);
-    private(&mut options);
-    options.open(path)
+    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
 }

@@ -15,24 +15,16 @@ use crate::files;
 pub(super) const LOG: &str = "log.jsonl";
 
 /// The most bytes of a line. A key of one megabyte takes six megabytes if each byte is escaped.
-pub(super) const MAX_LINE: u64 = 16 << 20;
+const MAX_LINE: u64 = 16 << 20;
 
 /// The lines of a file, the oldest first.
 #[derive(Debug)]
 pub struct AuditLines {
     lines: BufReader<File>,
     bytes: Vec<u8>,
-    line: u64,
-    skipped: Skipped,
+    /// The number of other lines so far.
+    damaged: u64,
     digest: Sha256,
-}
-
-/// The damaged lines that a pass over the log skipped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Skipped {
-    pub damaged: u64,
-    /// The number of the first damaged line, from 1.
-    pub first: Option<u64>,
 }
 
 impl AuditLines {
@@ -45,8 +37,7 @@ impl AuditLines {
             Ok(file) => Ok(Some(Self {
                 lines: BufReader::new(file),
                 bytes: Vec::new(),
-                line: 0,
-                skipped: Skipped::default(),
+                damaged: 0,
                 digest: Sha256::new(),
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -54,19 +45,17 @@ impl AuditLines {
         }
     }
 
-    /// The next line. Damaged lines are counted and skipped.
+    /// The next line of this kind. Other lines are counted and skipped.
     ///
     /// # Errors
     /// The rest of the file cannot be read.
     pub fn next<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         while files::read_line(&mut self.lines, b'\n', &mut self.bytes, MAX_LINE)? > 0 {
-            self.line += 1;
             self.digest.update(&self.bytes);
             if let Ok(line) = serde_json::from_slice(&self.bytes) {
                 return Ok(Some(line));
             }
-            self.skipped.damaged += 1;
-            self.skipped.first.get_or_insert(self.line);
+            self.damaged += 1;
         }
         Ok(None)
     }
@@ -79,18 +68,30 @@ impl AuditLines {
     }
 }
 
-/// The operations of the log. The log has none if it does not exist, because nothing was changed
-/// yet.
+/// The operations of the log, and the number of its damaged lines. There are none if it does not
+/// exist, because nothing was changed yet.
 ///
 /// # Errors
 /// The log exists but cannot be read.
-pub fn read(folder: &Path) -> io::Result<(Operations, Skipped)> {
+pub fn read(folder: &Path) -> io::Result<(Operations, u64)> {
     let mut operations = Operations::default();
     let Some(mut log) = AuditLines::open(&folder.join(LOG))? else {
-        return Ok((operations, Skipped::default()));
+        return Ok((operations, 0));
     };
-    while let Some(mark) = log.next::<Mark<'static>>()? {
-        operations.add(&mark, |op| details(folder, op).ok()??.next().ok()?);
+    while let Some(mark) = log.next()? {
+        match mark {
+            Mark::Begin(begin) => operations.begin(*begin),
+            Mark::End(end) => {
+                // If the line of the beginning is damaged, the details have it, too.
+                if !operations.has_begun(&end.op)
+                    && let Some(mut details) = details(folder, &end.op)?
+                    && let Some(Mark::Begin(begin)) = details.next()?
+                {
+                    operations.begin(*begin);
+                }
+                operations.end(end);
+            }
+        }
     }
     for operation in operations.unended() {
         let mut totals = operation.totals.clone();
@@ -98,7 +99,7 @@ pub fn read(folder: &Path) -> io::Result<(Operations, Skipped)> {
         operation.totals = totals;
     }
     operations.note_undone();
-    Ok((operations, log.skipped))
+    Ok((operations, log.damaged))
 }
 
 /// Passes each change of an operation to `take`. False if its details are not as it left them.
@@ -119,7 +120,8 @@ pub fn each_change(
     Ok(details.are_details_of(operation))
 }
 
-/// The details of an operation: its changes, the oldest first. `None` if they do not exist.
+/// The details of an operation: its beginning, and its changes, the oldest first. `None` if they do
+/// not exist.
 ///
 /// # Errors
 /// They exist but cannot be read.

@@ -187,10 +187,7 @@ fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
 /// Creates a new file that only its owner can read, and the folders above it.
 pub(in crate::store) fn create_private(path: &Path) -> std::io::Result<File> {
     create_folder(path)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    private(&mut options);
-    let file = options.open(path)?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     sync_folder(path)?;
     Ok(file)
 }
@@ -203,10 +200,6 @@ pub(in crate::store) fn sync_folder(path: &Path) -> std::io::Result<()> {
 /// Creates the folders above a file, for this user alone.
 pub(in crate::store) fn create_folder(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder_of(path))
-}
-
-pub(in crate::store) fn private(options: &mut OpenOptions) {
-    options.mode(0o600);
 }
 
 pub(in crate::store) fn file_error(path: &Path, error: &std::io::Error) -> StoreError {

@@ -21,7 +21,9 @@ fn rewrite_log(server: &Server, edit: impl Fn(&mut serde_json::Value)) {
     let text = std::fs::read_to_string(&details).unwrap();
     let lines = text.lines().map(|line| {
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-        edit(&mut line);
+        if line["mark"].is_null() {
+            edit(&mut line);
+        }
         format!("{line}\n")
     });
     let lines: String = lines.collect();
