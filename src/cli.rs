@@ -142,13 +142,13 @@ impl Command {
         match self {
             Self::List(_)
             | Self::Stats(_)
-            | Self::Log(_)
             | Self::Sandbox(_)
             | Self::Detect(_)
             | Self::Context(_)
             | Self::Config(_)
             | Self::Completions(_)
             | Self::Man(_) => WhenStdoutCloses::EndsQuietly,
+            Self::Log(args) if !args.deletes() => WhenStdoutCloses::EndsQuietly,
             Self::Backup(args) if !args.deletes() => WhenStdoutCloses::EndsQuietly,
             Self::Schema(args) if !args.judges() => WhenStdoutCloses::EndsQuietly,
             // They may run for long, and change nothing.
@@ -420,7 +420,7 @@ async fn dispatch(
         Command::Purge(args) => purge::run(session, args).await,
         Command::Restore(args) => restore::run(session, args).await,
         Command::Undo(args) => undo::run(session, args).await,
-        Command::Log(args) => log::run(session, args),
+        Command::Log(args) => log::run(session, args).await,
         Command::Backup(args) => backup::run(session, args).await,
         Command::Sandbox(args) => sandbox::run(session, args).await,
         Command::Race(args) => race::run(session, args).await,

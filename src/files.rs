@@ -128,6 +128,7 @@ pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
     // Temporary files are made with mode 0600.
     let mut beside = NamedTempFile::new_in(folder_of(path))?;
     beside.write_all(bytes)?;
+    beside.as_file().sync_all()?;
     if overwrite {
         beside.persist(path)?
     } else {
@@ -166,7 +167,14 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder_of(path))
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The bytes of all files in a folder; 0 if it cannot be read.
+pub fn size_of_files(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
+
+/// The folder of a file.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -2,6 +2,7 @@
 
 mod catalogs;
 pub mod key_list;
+pub(crate) mod operations;
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -368,8 +369,7 @@ impl Session {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// A random 64-bit name for one run of a command that makes changes. Two runs with the same
-    /// name would be undone together, so the caller checks that the log does not contain it.
+    /// A random 64-bit name for one run of a command that makes changes.
     pub fn new_operation(&self) -> String {
         // A UUID has fixed bits in both halves, at different positions, so the halves are combined.
         let (high, low) = uuid::Uuid::new_v4().as_u64_pair();

@@ -1,23 +1,27 @@
 //! The audit log of one run of a command.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::domain::change::provenance::Provenance;
-use crate::domain::history::{AuditEntry, Begin, EndState, Mark, OperationEnd};
+use crate::domain::hex::hex;
+use crate::domain::history::{
+    AuditEntry, Begin, Mark, OperationEnd, OperationState, Totals, gives_expiry,
+};
 use crate::domain::record::{KeyIdentity, RecordName};
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
 use crate::store::StoreError;
-use crate::store::audit::append::{self, Lines};
-use crate::store::audit::log::mentions;
+use crate::store::audit::append::{self, push_line};
+use crate::store::audit::expiries;
 use crate::store::backup::Maker;
 
 /// What to do where the log cannot be written.
@@ -27,36 +31,28 @@ const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and th
 /// Who changes what with which command, and why.
 #[derive(Default)]
 pub struct AuditLog {
-    /// `None` where the operator goes on without a log.
-    log: Option<PathBuf>,
-    op: String,
-    /// When the run began, RFC 3339 in UTC.
-    began: String,
-    who: String,
-    sudo_user: Option<String>,
-    uid: u32,
-    host: String,
-    command: &'static str,
-    /// The options by which the run chooses records.
-    filters: Option<String>,
-    reason: Option<String>,
-    undoes: Option<String>,
-    /// True if only the records that `--only` names are taken back.
-    is_partial: bool,
+    /// The audit folder; `None` where the operator goes on without a log.
+    folder: Option<PathBuf>,
+    /// The beginning of the run, as the log will have it.
+    begin: Begin,
     /// True once the log says that the run begins to change something.
     has_begun: bool,
     /// True if the run stops before it has processed everything.
     stops_early: bool,
     /// The error that stops it.
     why: Option<String>,
-    /// The server of the next changes, if the log does not name it yet.
-    unwritten_server: Option<Provenance>,
-    /// The server that the log named last.
-    written_server: Option<Provenance>,
+    /// The server of the next changes.
+    server: Option<Provenance>,
+    /// What the lines of changes add up to.
+    totals: Totals,
+    /// The digest of these lines.
+    digest: Sha256,
     /// The last lines, which are being written to the disk.
     writing: Option<JoinHandle<Result<(), StoreError>>>,
     /// True if lines of changes could not be written.
     lacks_changes: bool,
+    /// True if it gave locks an expiry.
+    gave_expiries: bool,
 }
 
 /// A Redis key that was changed, as the audit log describes it.
@@ -72,30 +68,29 @@ pub struct Noted<'a> {
 impl AuditLog {
     /// Makes sure, before anything is changed, that the log can be written.
     pub fn open(session: &Session, args: &ConfirmArgs, command: &'static str) -> Result<Self> {
-        Ok(Self::with(Some(writable_log(session)?), session, args, command))
+        Ok(Self::with(Some(writable_folder(session)?), session, args, command))
     }
 
     fn with(
-        log: Option<PathBuf>,
+        folder: Option<PathBuf>,
         session: &Session,
         args: &ConfirmArgs,
         command: &'static str,
     ) -> Self {
-        let op = unused(log.as_deref(), || session.new_operation());
         let environment = session.settings.environment();
-        Self {
-            log,
-            op,
-            began: humantime::format_rfc3339_millis(session.now()).to_string(),
+        let begin = Begin {
+            op: session.new_operation(),
+            at: humantime::format_rfc3339_millis(session.now()).to_string(),
             who: environment.user(),
             sudo_user: environment.sudo_user(),
-            uid: environment.user_id(),
+            uid: Some(environment.user_id()),
             host: session.host(),
-            command,
+            command: command.to_owned(),
             filters: session.ui.invocation().filters(),
             reason: args.reason.clone(),
-            ..Self::default()
-        }
+            ..Begin::default()
+        };
+        Self { folder, begin, ..Self::default() }
     }
 
     /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
@@ -105,22 +100,23 @@ impl AuditLog {
         args: &ChangeArgs,
         command: &'static str,
     ) -> Result<Self> {
-        match writable_log(session) {
+        let folder = match writable_folder(session) {
             Err(error) if args.no_backup => {
                 session.ui.warning(&format!(
                     "the audit log will not contain this change: {}",
                     error.message
                 ));
-                Ok(Self::with(None, session, &args.confirm_args, command))
+                None
             }
-            _ => Self::open(session, &args.confirm_args, command),
-        }
+            folder => Some(folder?),
+        };
+        Ok(Self::with(folder, session, &args.confirm_args, command))
     }
 
     /// Notes, before the first change, that the run undoes an operation, or part of it.
     pub fn undoes(&mut self, op: &str, is_partial: bool) {
-        self.undoes = Some(op.to_owned());
-        self.is_partial = is_partial;
+        self.begin.undoes = Some(op.to_owned());
+        self.begin.part = is_partial;
     }
 
     /// Writes, before the first change, that the run begins to change something. If it is killed
@@ -135,34 +131,21 @@ impl AuditLog {
         backup: Option<&str>,
         now: SystemTime,
     ) -> Result<(), CommandError> {
-        let Some(log) = self.log.clone().filter(|_| !self.has_begun) else { return Ok(()) };
-        let at = humantime::format_rfc3339_millis(now).to_string();
-        let mark = Mark::Begin(Box::new(Begin {
-            op: self.op.as_str().into(),
-            at: at.into(),
-            who: self.who.as_str().into(),
-            sudo_user: self.sudo_user.as_deref().map(Into::into),
-            uid: Some(self.uid),
-            host: self.host.as_str().into(),
-            server: server.into(),
-            command: self.command.into(),
-            filters: self.filters.as_deref().map(Into::into),
-            reason: self.reason.as_deref().map(Into::into),
-            backup: backup.map(Into::into),
-            undoes: self.undoes.as_deref().map(Into::into),
-            part: self.is_partial,
-            from: self.unwritten_server.clone(),
-        }));
-        let lines = Lines::of_mark(&mark);
-        let why = match tokio::task::spawn_blocking(move || append::append(&log, lines)).await {
-            Ok(Ok(())) => {
-                self.has_begun = true;
-                return Ok(());
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
-        };
-        Err(CommandError::usage(why).changed_nothing().hint(ELSEWHERE))
+        let Some(folder) = self.folder.clone().filter(|_| !self.has_begun) else { return Ok(()) };
+        self.begin.at = humantime::format_rfc3339_millis(now).to_string();
+        server.clone_into(&mut self.begin.server);
+        self.begin.backup = backup.map(str::to_owned);
+        self.begin.from.clone_from(&self.server);
+        let mut line = Vec::new();
+        push_line(&mut line, &Mark::Begin(Box::new(self.begin.clone())));
+        self.digest.update(&line);
+        let op = self.begin.op.clone();
+        if let Err(error) = on_disk(move || append::begin(&folder, &op, line)).await {
+            let error = CommandError::usage(error.to_string());
+            return Err(error.changed_nothing().hint(ELSEWHERE));
+        }
+        self.has_begun = true;
+        Ok(())
     }
 
     /// Notes that the run stops before it has processed everything.
@@ -176,41 +159,83 @@ impl AuditLog {
         self.why = Some(format!("{error:#}"));
     }
 
+    /// Notes that the run changes something other than Redis keys.
+    pub fn is_told(&mut self) {
+        self.totals.is_told = true;
+    }
+
     /// Waits until all lines are on the disk, and writes that the run has ended.
     ///
     /// # Errors
     /// Partial: the changes were made, and the log may lack some of them.
     pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
-        let Some(log) = self.log.clone().filter(|_| self.has_begun) else { return Ok(()) };
+        let Some(folder) = self.folder.clone().filter(|_| self.has_begun) else { return Ok(()) };
         // A run without an end counts as one that was killed, so that `undo` reads its backup, which
         // contains the changes that the log lacks.
         if self.lacks_changes {
             return Ok(());
         }
-        let at = humantime::format_rfc3339_millis(now).to_string();
-        let state = if self.stops_early { EndState::Interrupted } else { EndState::Ended };
-        let lines = Lines::of_mark(&Mark::End(OperationEnd {
-            op: self.op.as_str().into(),
-            at: at.into(),
-            state,
-            why: self.why.as_deref().map(Into::into),
-        }));
-        // The log contains every change already. Without this line, the run counts as one that was
-        // killed, which does no harm.
-        let _ = tokio::task::spawn_blocking(move || append::append(&log, lines)).await;
+        let state = match self.stops_early {
+            true => OperationState::Interrupted,
+            false => OperationState::Ended,
+        };
+        let mut line = Vec::new();
+        push_line(
+            &mut line,
+            &Mark::End(OperationEnd {
+                op: self.begin.op.clone(),
+                at: humantime::format_rfc3339_millis(now).to_string(),
+                state,
+                why: self.why.take(),
+                totals: self.totals.clone(),
+                sha256: hex(&self.digest.clone().finalize()),
+            }),
+        );
+        let gave_expiries = self.gave_expiries;
+        // The details contain every change already. Without this line, the run counts as one that
+        // was killed, which does no harm.
+        let _ = on_disk(move || {
+            if gave_expiries {
+                // Lines that stay longer do no harm.
+                let _ = expiries::drop_expired(&folder, now);
+            }
+            append::end(&folder, line)
+        })
+        .await;
         Ok(())
+    }
+
+    /// Writes, before Redis keys get another expiry, their identities and about when they will
+    /// expire. If the run is killed before the exact lines, the former expiries are not lost.
+    ///
+    /// # Errors
+    /// The lines cannot be written; then the changes must not be made.
+    pub async fn expect_expiries<'a>(
+        &mut self,
+        expected: impl Iterator<Item = Noted<'a>>,
+        what: &'static str,
+        server: &str,
+        now: SystemTime,
+    ) -> Result<()> {
+        let Some(folder) = self.folder.clone() else { return Ok(()) };
+        let at = humantime::format_rfc3339_millis(now).to_string();
+        let mut lines = Vec::new();
+        for noted in expected {
+            push_line(&mut lines, &self.entry(noted, what, server, None, &at));
+        }
+        on_disk(move || expiries::add(&folder, lines)).await
     }
 
     /// Sets the server of the changes that are noted from now on.
     pub fn set_server(&mut self, server: Provenance) {
-        let is_written = self.written_server.as_ref() == Some(&server);
-        self.unwritten_server = if is_written { None } else { Some(server) };
+        self.server = Some(server);
     }
 
     /// Which run a backup belongs to.
     pub fn maker(&self) -> Maker {
-        Maker { op: self.op.clone(), command: self.command.to_owned(), at: self.began.clone() }
+        let Begin { op, command, at, .. } = self.begin.clone();
+        Maker { op, command, at }
     }
 
     /// Notes that `what` was done at `now` on this server. All lines are one write, which continues
@@ -227,22 +252,30 @@ impl AuditLog {
         now: SystemTime,
     ) -> Result<(), CommandError> {
         let at = humantime::format_rfc3339_millis(now).to_string();
-        let mut lines = Lines::default();
-        let mut unwritten_server = self.unwritten_server.take();
+        let mut lines = Vec::new();
+        let mut totals = std::mem::take(&mut self.totals);
         for noted in changed {
-            if unwritten_server.is_some() {
-                self.written_server.clone_from(&unwritten_server);
-            }
-            lines.push(&AuditEntry {
-                from: unwritten_server.take(),
+            let entry = AuditEntry {
+                from: self.server.as_ref().filter(|at| !totals.places.contains(at)).cloned(),
                 ..self.entry(noted, what, server, backup, &at)
-            });
+            };
+            totals.add(&entry);
+            push_line(&mut lines, &entry);
         }
-        self.unwritten_server = unwritten_server;
-        let Some(log) = self.log.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
+        self.totals = totals;
+        let Some(folder) = self.folder.clone().filter(|_| !lines.is_empty()) else { return Ok(()) };
+        self.digest.update(&lines);
         // These lines are written even if the lines before them could not be.
         let earlier = self.settle().await;
-        self.writing = Some(tokio::task::spawn_blocking(move || append::append(&log, lines)));
+        let op = self.begin.op.clone();
+        let gives_expiry = gives_expiry(what);
+        self.gave_expiries |= gives_expiry;
+        self.writing = Some(tokio::task::spawn_blocking(move || {
+            if gives_expiry {
+                expiries::add(&folder, lines.clone())?;
+            }
+            append::add_changes(&folder, &op, lines)
+        }));
         earlier
     }
 
@@ -259,12 +292,12 @@ impl AuditLog {
         let redis_key = escape::text(noted.redis_key);
         let bytes =
             |text: &str, bytes: &[u8]| (text.as_bytes() != bytes).then(|| STANDARD.encode(bytes));
-        AuditEntry {
+        let mut entry = AuditEntry {
             at: at.into(),
-            who: self.who.as_str().into(),
-            host: self.host.as_str().into(),
+            who: self.begin.who.as_str().into(),
+            host: self.begin.host.as_str().into(),
             server: server.into(),
-            command: self.command.into(),
+            command: self.begin.command.as_str().into(),
             schema: schema.into(),
             prefix: prefix.map(Into::into),
             key_base64: bytes(&key, &key_bytes),
@@ -272,15 +305,20 @@ impl AuditLog {
             key,
             redis_key,
             what: what.into(),
-            reason: self.reason.as_deref().map(Into::into),
+            reason: self.begin.reason.as_deref().map(Into::into),
             backup: backup.map(Into::into),
-            op: self.op.as_str().into(),
-            sudo_user: self.sudo_user.as_deref().map(Into::into),
-            undoes: self.undoes.as_deref().map(Into::into),
+            op: self.begin.op.as_str().into(),
+            sudo_user: self.begin.sudo_user.as_deref().map(Into::into),
+            undoes: self.begin.undoes.as_deref().map(Into::into),
             before: noted.before,
             after: noted.after,
             from: None,
+        };
+        // A change of an expiry is not backed up.
+        if entry.changes_only_expiry() {
+            entry.backup = None;
         }
+        entry
     }
 
     /// Waits until all lines are on the disk.
@@ -306,60 +344,20 @@ impl AuditLog {
     }
 }
 
-/// The path of the log, after a check that it can be written.
+/// The audit folder, after a check that it can be written.
 ///
 /// # Errors
 /// Usage, with the variable that names another folder.
-fn writable_log(session: &Session) -> Result<PathBuf, CommandError> {
-    let log = session.settings.audit_log().map_err(|stop| stop.hint(ELSEWHERE))?;
-    append::prepare(&log).map_err(|error| {
+fn writable_folder(session: &Session) -> Result<PathBuf, CommandError> {
+    let folder = session.settings.audit_dir().map_err(|stop| stop.hint(ELSEWHERE))?;
+    let is_ready = append::prepare(&folder).and_then(|()| expiries::prepare(&folder));
+    is_ready.map_err(|error| {
         CommandError::usage(error.to_string()).changed_nothing().hint(ELSEWHERE)
     })?;
-    Ok(log)
+    Ok(folder)
 }
 
-/// Draws a name that no operation in the log has. A log that cannot be read is not searched; that
-/// it can be written was already checked.
-fn unused(log: Option<&Path>, draw: impl Fn() -> String) -> String {
-    let mut op = draw();
-    while log.is_some_and(|log| mentions(log, &op).unwrap_or(false)) {
-        op = draw();
-    }
-    op
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-    use std::fs;
-
-    use serde_json::json;
-
-    use super::unused;
-
-    /// Rule: no operation gets the name of another one in the log, because the two would be undone
-    /// together.
-    #[test]
-    fn a_name_that_the_log_has_is_drawn_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let log = folder.path().join("audit.jsonl");
-        let line = |op: &str| {
-            let entry = json!({
-                "at": "2026-01-01T00:00:00Z", "who": "ana", "host": "h", "server": "s", "command": "purge", "schema": "express",
-                "key": "k", "redis_key": "idem:k", "what": "removed", "reason": null, "backup": null, "op": op,
-            });
-            format!("{entry}\n")
-        };
-        fs::write(&log, line("0000000000000001") + &line("0000000000000002")).unwrap();
-        let drawn = Cell::new(0);
-        let draw = || {
-            drawn.set(drawn.get() + 1);
-            format!("{:016x}", drawn.get())
-        };
-        assert_eq!(unused(Some(&log), draw), "0000000000000003");
-        drawn.set(0);
-        assert_eq!(unused(None, draw), "0000000000000001");
-        drawn.set(0);
-        assert_eq!(unused(Some(&folder.path().join("none")), draw), "0000000000000001");
-    }
+/// Writes on a thread of its own, because a disk may be slow.
+async fn on_disk(write: impl FnOnce() -> Result<(), StoreError> + Send + 'static) -> Result<()> {
+    Ok(tokio::task::spawn_blocking(write).await??)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::args::{ChangeArgs, ConfirmArgs};
+use crate::args::{ChangeArgs, ConfirmArgs, PruneArgs};
 use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::render::escape;
@@ -14,6 +14,29 @@ use crate::terminal::ui::{ReadyPrompt, is_yes};
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second
 /// time.
 pub(super) const MAX_ASKED: usize = 3;
+
+impl PruneArgs {
+    /// Asks whether `what` is to be deleted. False for a dry run.
+    ///
+    /// # Errors
+    /// Not confirmed.
+    pub async fn confirm(&self, session: &mut Session, what: &str) -> Result<bool> {
+        if self.dry_run {
+            let would = format!("dry run: nothing was deleted; {what} would be deleted");
+            session.ui.status(&would);
+            return Ok(false);
+        }
+        if !self.yes
+            && !session
+                .ui
+                .confirm(&format!("Delete {what}? Undo and restore then cannot use them."))
+                .await?
+        {
+            return Err(CommandError::usage("not confirmed; nothing was deleted").into());
+        }
+        Ok(true)
+    }
+}
 
 impl ConfirmArgs {
     /// Asks for confirmation. In a protected context the context's name has to be typed, or given

@@ -2,13 +2,14 @@
 //! the audit log afterwards, when its outcome is known.
 
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 
 use super::audit_log::{AuditLog, Noted};
 use crate::args::ChangeArgs;
 use crate::domain::history::{LEFT_ALONE, OUTCOME_UNKNOWN};
+use crate::domain::record::age::millis;
 use crate::domain::record::{KeyIdentity, Observation};
 use crate::exit::{self, CommandError};
 use crate::session::Session;
@@ -68,7 +69,7 @@ impl Journal {
             return (Vec::new(), Ok(()));
         }
         // The log has a line before the first change: a run that is killed is found by it.
-        if let Err(error) = self.begin(writer, now).await {
+        if let Err(error) = self.expect(writer, changes, action, what, now).await {
             return (Vec::new(), Err(error));
         }
         let (outcomes, ended) = writer.apply(changes, action, self.backup.as_mut()).await;
@@ -99,6 +100,30 @@ impl Journal {
             ended => ended,
         };
         (outcomes, both(ended.map_err(anyhow::Error::from), noted))
+    }
+
+    /// Notes that changes are about to be made, and the identities of Redis keys that are about to
+    /// get another expiry.
+    ///
+    /// # Errors
+    /// It cannot be written; then the changes must not be made.
+    async fn expect(
+        &mut self,
+        writer: &Writer,
+        changes: &[Change],
+        action: KeyAction,
+        what: &'static str,
+        now: SystemTime,
+    ) -> Result<()> {
+        self.begin(writer, now).await?;
+        let Some(ttl) = action.ttl() else { return Ok(()) };
+        // Only the clock of the server decides when exactly.
+        let at = now.duration_since(SystemTime::UNIX_EPOCH)? + Duration::from_millis(ttl);
+        let mut expected = Vec::new();
+        for change in changes {
+            add_log_lines(&mut expected, change, action, Outcome::Expires(millis(at)));
+        }
+        self.audit_log.expect_expiries(expected.into_iter(), what, &writer.name(), now).await
     }
 
     /// Notes in the audit log that changes are about to be made, and where.

@@ -22,7 +22,7 @@ use crate::render::style::Color;
 use crate::schemas as all_schemas;
 use crate::session::Session;
 use crate::settings::{Environment, Settings};
-use crate::store::audit::log::Log;
+use crate::store::audit::log;
 use crate::store::{self, KeyspaceScan, ReadLimit, RecordDecoder};
 use crate::terminal::ui::Ui;
 
@@ -233,15 +233,8 @@ fn backups(settings: &Settings) -> Option<Vec<String>> {
 
 /// The operations in the audit log, under the names that `log` prints.
 fn operations(settings: &Settings) -> Option<Vec<String>> {
-    let mut log = Log::open(&settings.audit_log().ok()?).ok()??;
-    let mut names = Vec::new();
-    while let Some(entry) = log.next_entry().ok()? {
-        // The log has one line per Redis key, so an operation is on many lines.
-        if names.last().map(String::as_str) != Some(&*entry.op) {
-            names.push(entry.op.into_owned());
-        }
-    }
-    Some(names)
+    let (operations, _) = log::read(&settings.audit_dir().ok()?).ok()?;
+    Some(operations.all().map(|operation| operation.op.clone()).collect())
 }
 
 /// The keys that are offered.

@@ -1,19 +1,15 @@
 //! `idemctl backup`: lists the backups, and deletes old ones.
 
-use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
-
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
-use crate::args::{Output, parse_duration};
-use crate::domain::record::KeyIdentity;
+use crate::args::{Output, PruneArgs};
+use crate::domain::history::Operations;
 use crate::exit::{CommandError, Exit};
 use crate::render::{backups, escape, words};
 use crate::session::Session;
-use crate::store::audit::log;
 use crate::store::backup::folder::{BackupFile, BackupState, Folder};
 
 /// List the backups of changed records, or delete old ones
@@ -43,46 +39,29 @@ enum Command {
     /// Show old backups, then delete them
     ///
     /// `restore` and `undo` can no longer use a deleted backup. Files that are not backups stay,
-    /// and so do backups whose operation is still running. Exit status 3 if a backup could not be
-    /// deleted.
-    Prune {
-        /// Delete backups whose last line was written longer ago than this
-        #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
-        older_than: Duration,
-
-        /// Output format
-        #[arg(short, long, value_enum, default_value_t)]
-        output: Output,
-
-        /// Do not ask for confirmation
-        #[arg(short = 'y', long)]
-        yes: bool,
-
-        /// Show what would be done, and change nothing
-        #[arg(long)]
-        dry_run: bool,
-    },
+    /// and so do backups whose operation is still running. A backup is as old as its last line. Exit
+    /// status 3 if a backup could not be deleted.
+    Prune(PruneArgs),
 }
 
 impl Args {
     /// True when files may be deleted.
     pub fn deletes(&self) -> bool {
-        matches!(self.command, Command::Prune { .. })
+        matches!(self.command, Command::Prune(_))
     }
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(session, output),
-        Command::Prune { older_than, output, yes, dry_run } => {
-            prune(session, older_than, output, yes, dry_run).await
-        }
+        Command::Prune(args) => prune(session, &args).await,
     }
 }
 
 fn list(session: &mut Session, output: Output) -> Result<Exit> {
     let (path, Folder { mut backups, others }) = read(session)?;
-    explain_unended(session, &mut backups)?;
+    let (_, operations, _) = session.operations()?;
+    explain_unended(&operations, &mut backups);
     show(session, output, &backups)?;
     for backup in &backups {
         let file = escape::text(backup.path.as_os_str().as_bytes());
@@ -100,18 +79,9 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
             BackupState::Complete | BackupState::BeingWritten => {}
         }
     }
-    // A file that lost its first line does not look like a backup. The audit log still shows
-    // whether an operation saved records in it.
-    let removed = if others.is_empty() { HashMap::new() } else { removed_into_files(session)? };
     for (file, why) in others {
-        let known = match removed.get(&file.display().to_string()) {
-            Some(known) => format!(", although the audit log shows that {known}"),
-            None => String::new(),
-        };
         let file = escape::text(file.as_os_str().as_bytes());
-        session
-            .ui
-            .status(&format!("{file} is not counted: {}{known}", escape::text(why.as_bytes())));
+        session.ui.status(&format!("{file} is not counted: {}", escape::text(why.as_bytes())));
     }
     let sum = total(&backups);
     session.ui.status(&format!("{} in {}", sum, escape::text(path.as_os_str().as_bytes())));
@@ -119,62 +89,21 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
 }
 
 /// Says why backups have no closing line, if the audit log knows it.
-fn explain_unended(session: &Session, backups: &mut [BackupFile]) -> Result<()> {
-    // Without an unended backup there is no reason to read the whole audit log.
-    if !backups.iter().any(|backup| matches!(backup.state, BackupState::Unended(_))) {
-        return Ok(());
-    }
-    let path = session.settings.audit_log()?;
-    let read = log::each(&path, |_, _| {}).map_err(|error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })?;
-    let Some((operations, _)) = read else { return Ok(()) };
-    let operations = operations.into_all();
+fn explain_unended(operations: &Operations, backups: &mut [BackupFile]) {
     for backup in backups {
         let BackupState::Unended(reason) = &mut backup.state else { continue };
         let Some(by) = &backup.by else { continue };
-        if let Some(operation) = operations.iter().find(|operation| operation.op == by.op)
+        if let Some(operation) = operations.all().find(|operation| operation.op == by.op)
             && let Some(why) = &operation.why
         {
             *reason = format!("its operation stopped early: {why}");
         }
     }
-    Ok(())
 }
 
-/// What the audit log knows of each file in which removed Redis keys were saved: the operation, and
-/// the number of keys.
-fn removed_into_files(session: &Session) -> Result<HashMap<String, String>> {
-    let path = session.settings.audit_log()?;
-    let mut counts = HashMap::new();
-    let read = log::each(&path, |entry, operation| {
-        let is_removed = entry.after.as_ref().is_some_and(KeyIdentity::is_absent);
-        if is_removed && let Some(file) = entry.backup {
-            let count = counts.entry((file.to_string(), operation.name())).or_insert(0_u64);
-            *count += 1;
-        }
-    });
-    read.map_err(|error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })?;
-    let mut sentences = HashMap::new();
-    for ((file, name), count) in counts {
-        let name = escape::again(&name);
-        let keys = words::counted(count, "removed Redis key");
-        sentences.insert(file, format!("{name} saved {keys} in it"));
-    }
-    Ok(sentences)
-}
-
-async fn prune(
-    session: &mut Session,
-    older_than: Duration,
-    output: Output,
-    yes: bool,
-    dry_run: bool,
-) -> Result<Exit> {
+async fn prune(session: &mut Session, args: &PruneArgs) -> Result<Exit> {
     let (path, Folder { backups, .. }) = read(session)?;
-    let since = session.now().checked_sub(older_than).unwrap_or(SystemTime::UNIX_EPOCH);
+    let since = args.before(session.now());
     let all = backups.len();
     let mut old = Vec::new();
     let mut being_written = Vec::new();
@@ -189,7 +118,7 @@ async fn prune(
             old.push(backup);
         }
     }
-    show(session, output, &old)?;
+    show(session, args.output, &old)?;
     for backup in being_written {
         let file = escape::text(backup.path.as_os_str().as_bytes());
         session.ui.status(&format!("{file} is kept, because its operation has not ended yet"));
@@ -199,18 +128,9 @@ async fn prune(
         session.ui.status(&format!("None of the {all} backups in {path} is that old."));
         return Ok(Exit::Done);
     }
-    if dry_run {
-        session
-            .ui
-            .status(&format!("dry run: nothing was deleted; {} would be deleted", total(&old)));
+    let what = format!("{} of {all}", total(&old));
+    if !args.confirm(session, &what).await? {
         return Ok(Exit::Done);
-    }
-    let question = format!(
-        "Delete {} of {all}? The records in them cannot be restored afterwards.",
-        total(&old)
-    );
-    if !yes && !session.ui.confirm(&question).await? {
-        return Err(CommandError::usage("not confirmed; nothing was deleted").into());
     }
     delete(session, &old)
 }

@@ -5,8 +5,9 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use crate::args::{Output, SchemaArgs};
 use crate::exit::Exit;
-use crate::render::{self, escape, words};
+use crate::render::{self, escape, history};
 use crate::session::Session;
+use crate::session::operations::unreadable;
 use crate::store::audit::log;
 use crate::store::backup::folder::Folder;
 
@@ -79,18 +80,16 @@ fn check(session: &mut Session) -> Result<Exit> {
     {
         unread.push(wrong.to_string());
     }
-    let log = session.settings.audit_log()?;
-    match log::each(&log, |_, _| {}) {
-        Ok(None) => {}
-        Ok(Some((_, skipped))) => {
-            let all = skipped.damaged + skipped.older;
-            if all > 0 {
-                let lines = words::counted(all, "line");
-                unread.push(format!("{}: {lines} cannot be read", log.display()));
+    let log = session.operations().and_then(|(folder, operations, mut unread)| {
+        for operation in operations.all() {
+            let is_whole = log::each_change(&folder, operation, |_| {});
+            if !is_whole.map_err(|error| unreadable(&folder, &error))? {
+                unread.push(history::damaged_details(operation));
             }
         }
-        Err(error) => unread.push(format!("{}: {error}", log.display())),
-    }
+        Ok(unread)
+    });
+    unread.extend(log.unwrap_or_else(|error| vec![error.to_string()]));
     let folder = session.settings.backup_dir()?;
     match Folder::read(&folder) {
         Ok(backups) => {

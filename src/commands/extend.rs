@@ -11,6 +11,7 @@ use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
 use crate::domain::change::extension;
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::duration;
+use crate::domain::history::EXTENDED;
 use crate::domain::record::{Record, TimeLeft, age};
 use crate::domain::schema::TtlOf;
 use crate::domain::step::Answer;
@@ -70,7 +71,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         command: "extend",
         action: KeyAction::Prolong(millis),
         possible: "extendable",
-        done: "extended",
+        done: EXTENDED,
     };
     let mut locks =
         NamedLocks::find(session, &catalog, &lookup, keys, action, |record| decide(record, millis))

@@ -1,30 +1,29 @@
 //! `idemctl log`: the changes made from this machine, one line per operation.
 
 mod one_operation;
+mod prune;
 mod reading;
 mod records;
-
-use std::collections::HashSet;
 
 use anyhow::Result;
 use clap::{Args as ClapArgs, Subcommand};
 
 use self::one_operation::ShowOperation;
-use self::reading::{LogFilter, each, is_there, path, say_count, warn_of_skipped};
-use crate::args::Output;
+use self::reading::{LogFilter, each_change, read, say_count, show};
+use crate::args::{Output, PruneArgs};
+use crate::domain::history::OperationState;
 use crate::exit::Exit;
-use crate::render::history;
 use crate::session::Session;
 
 /// List the operations that changed data from this machine, newest last
 ///
 /// An operation is one run of a command that changed something. The log shows its time, user,
-/// server, command, number of changes and reason, and whether its backup still exists. `log show
-/// OP` lists the records of one operation, `undo OP` undoes it. WHO is $USER, which anyone can set;
-/// `log show` adds the numeric user ID.
+/// server, command, number of changes and reason, and whether its backup still exists. Operations
+/// that did not end come first. `log show OP` lists the records of one operation, `undo OP` undoes
+/// it. WHO is $USER, which anyone can set; `log show` adds the numeric user ID.
 ///
-/// Reads $XDG_STATE_HOME/idemctl/audit.jsonl, which contains only the changes of this user on this
-/// machine.
+/// Reads the folder $XDG_STATE_HOME/idemctl/audit, which contains only the changes of this user on
+/// this machine.
 #[derive(Debug, ClapArgs)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
@@ -47,27 +46,33 @@ pub struct Args {
 enum Command {
     /// Show one operation and the records that it changed
     Show(ShowOperation),
+
+    /// Show old operations, then delete them and their details
+    ///
+    /// `undo` cannot undo a deleted operation. Operations stay that did not end, whose outcome is
+    /// unknown for a Redis key, or whose backup still exists. The deletion is an operation itself.
+    Prune(PruneArgs),
 }
 
-pub fn run(session: &mut Session, args: Args) -> Result<Exit> {
+impl Args {
+    /// True when operations may be deleted.
+    pub fn deletes(&self) -> bool {
+        matches!(self.show, Some(Command::Prune(_)))
+    }
+}
+
+pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.show {
         Some(Command::Show(args)) => one_operation::run(session, &args),
+        Some(Command::Prune(args)) => prune::run(session, &args).await,
         None if args.records => records::run(session, &args.filter),
         None => operations(session, &args),
     }
 }
 
 fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
-    let path = path(session)?;
+    let (folder, operations) = read(session)?;
     let filter = &args.filter;
-    // The names are collected while the log is read, because its entries are not kept.
-    let mut touched = HashSet::new();
-    let read = each(&path, |entry, operation| {
-        if filter.is_of(&entry) && !touched.contains(&operation.op) {
-            touched.insert(operation.op.clone());
-        }
-    })?;
-    let Some((operations, skipped)) = read else { return nothing_yet(session, filter.output) };
     let now = session.now();
     let mut wanted = Vec::new();
     for operation in operations.into_all() {
@@ -76,35 +81,26 @@ fn operations(session: &mut Session, args: &Args) -> Result<Exit> {
         {
             continue;
         }
-        // If an operation was killed before its first line, it is unknown which records it touched.
-        let may_have_touched = !operation.is_told && filter.only.is_none();
-        if (touched.contains(&operation.op) || may_have_touched)
-            && filter.is_recent(&operation.at, now)
-        {
+        if !filter.is_recent(&operation.at, now) {
+            continue;
+        }
+        let mut is_wanted = filter.only.is_none();
+        if !is_wanted {
+            each_change(session, &folder, &operation, |entry| is_wanted |= filter.is_of(&entry))?;
+        }
+        if is_wanted {
             wanted.push(operation);
         }
     }
-    let newest = &wanted[wanted.len().saturating_sub(filter.limit())..];
-    let contexts = session.settings.context_places();
-    let mut shown = Vec::with_capacity(newest.len());
-    for operation in newest {
-        shown.push(
-            history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
-        );
-    }
-    session.show(filter.output, "operations", &shown, |view| history::table(view, &shown))?;
-    warn_of_skipped(session, &path, skipped);
-    say_count(session, "operation", shown.len(), wanted.len() as u64);
-    if filter.output == Output::Text && !shown.is_empty() {
+    // An operation without an end may need its operator, so none is behind the limit.
+    wanted.sort_by_key(|operation| operation.state == OperationState::Unended);
+    let all = wanted.len();
+    let mut newest = wanted.split_off(all.saturating_sub(filter.limit()));
+    newest.sort_by_key(|operation| operation.state != OperationState::Unended);
+    show(session, filter.output, &newest)?;
+    say_count(session, "operation", newest.len(), all as u64);
+    if filter.output == Output::Text && !newest.is_empty() {
         session.ui.hint("`idemctl log show OP` shows its options and Redis keys");
     }
-    Ok(Exit::Done)
-}
-
-fn nothing_yet(session: &mut Session, output: Output) -> Result<Exit> {
-    session.show(output, "operations", &[(); 0], |_| String::new())?;
-    session
-        .ui
-        .status("This user has changed nothing on this machine yet, so there is no audit log.");
     Ok(Exit::Done)
 }

@@ -60,7 +60,7 @@ const FILES: [(&str, &str); 4] = [
     ),
     ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
     ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
-    ("$XDG_STATE_HOME/idemctl/audit.jsonl", "one line per changed Redis key"),
+    ("$XDG_STATE_HOME/idemctl/audit/", "the operations, and the Redis keys that each changed"),
 ];
 
 pub fn run(session: &mut Session, args: Args, root: clap::Command) -> Result<Exit> {

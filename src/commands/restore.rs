@@ -111,7 +111,7 @@ async fn restore(
     interrupt.handle_terminate()?;
     session.ui.begin_changes();
     // Without this line, `undo` after a crash would revert the operation before.
-    audit_log.begin(&writer.name(), Some(&source.file), session.now()).await?;
+    audit_log.begin(&writer.name(), None, session.now()).await?;
     let mut mode = Mode::Restores(&writer, &mut audit_log);
     let ended = bring_back(session, of, source, &mut mode, rows, &interrupt).await;
     if !matches!(ended, Ok(true)) || rows.may_go_on() {

@@ -12,6 +12,7 @@ use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
 use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
+use crate::domain::history::EXPIRED;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{orphan_table, sweep_report};
@@ -135,7 +136,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
-        audit_word: if removes { "swept" } else { "expired" },
+        audit_word: if removes { "swept" } else { EXPIRED },
         removes,
         rate: None,
         grace: args.grace,

@@ -29,6 +29,10 @@ const COLUMNS: [(&str, usize); 8] = [
 pub struct ShownOperation<'a> {
     #[serde(flatten)]
     operation: &'a Operation,
+    redis_keys: u64,
+    unknown: u64,
+    backup: Option<&'a str>,
+    says_what_was_left: bool,
     backup_is_there: Option<bool>,
     /// The context with this server.
     #[serde(skip)]
@@ -38,14 +42,23 @@ pub struct ShownOperation<'a> {
 impl<'a> ShownOperation<'a> {
     /// An operation without the name of a context.
     pub fn of(operation: &'a Operation, backup_is_there: Option<bool>) -> Self {
-        Self { operation, backup_is_there, context: None }
+        let totals = &operation.totals;
+        Self {
+            operation,
+            redis_keys: totals.redis_keys,
+            unknown: totals.unknown,
+            backup: totals.backup.as_deref(),
+            says_what_was_left: totals.says_what_was_left,
+            backup_is_there,
+            context: None,
+        }
     }
 
     /// Adds the name of the context that has the server, because a name is shorter than an address.
     #[must_use]
     pub fn in_context(self, contexts: &[(String, String, i64)]) -> Self {
         // Two contexts may use one address with different databases, so both must match.
-        let Some(place) = self.operation.places.first() else { return self };
+        let Some(place) = self.operation.totals.places.first() else { return self };
         for (name, address, db) in contexts {
             if place.address == *address && place.db == *db {
                 return Self { context: Some(name.clone()), ..self };
@@ -59,11 +72,6 @@ impl<'a> ShownOperation<'a> {
             Some(name) => escape::text(name.as_bytes()),
             None => escape::again(&self.operation.server),
         }
-    }
-
-    /// The number of Redis keys that the operation changed.
-    pub fn redis_keys(&self) -> u64 {
-        self.operation.redis_keys
     }
 
     fn who(&self) -> String {
@@ -107,16 +115,25 @@ impl<'a> ShownOperation<'a> {
     }
 }
 
-/// The warning about so many lines of the audit log that idemctl 0.2 wrote; `None` without any.
-pub fn older_lines(path: &Path, count: u64) -> Option<String> {
-    if count == 0 {
-        return None;
+/// What of the audit log in this folder is not read: so many damaged lines, and the file that
+/// idemctl 0.2 left beside the folder.
+pub fn unread(folder: &Path, damaged: u64) -> Vec<String> {
+    let path = escape::text(folder.as_os_str().as_bytes());
+    let mut unread = Vec::new();
+    if damaged > 0 {
+        let lines = words::counted(damaged, "line");
+        unread.push(format!("{path}/log.jsonl: {lines} cannot be read"));
     }
-    let path = escape::text(path.as_os_str().as_bytes());
-    Some(format!(
-        "lines of idemctl 0.2 in {path} that this version does not read: {count}; idemctl 0.2 \
-        shows and undoes these changes"
-    ))
+    if folder.with_extension("jsonl").exists() {
+        unread.push(format!("{path}.jsonl is of an earlier version of idemctl and is not read"));
+    }
+    unread
+}
+
+/// The warning about an operation of whose details lines are damaged or missing.
+pub fn damaged_details(operation: &Operation) -> String {
+    let name = escape::again(&operation.name());
+    format!("the details of {name} are damaged, so some of its changes may be missing")
 }
 
 /// A time to the second.
@@ -142,7 +159,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     }
     let mut rows = Vec::new();
     for shown in operations {
-        let Operation { op, at, redis_keys, reason, .. } = shown.operation;
+        let Operation { op, at, reason, .. } = shown.operation;
         let reason = match reason {
             Some(reason) => escape::again(reason),
             None => "-".to_owned(),
@@ -151,7 +168,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
             escape::again(op),
             second(at),
             shown.command() + &shown.state(),
-            redis_keys.to_string(),
+            shown.redis_keys.to_string(),
             shown.backup().to_owned(),
             shown.who(),
             shown.server(),
@@ -184,15 +201,15 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     if let Some(filters) = &of.filters {
         lines.push(("Filters", escape::again(filters)));
     }
-    lines.push(("Changes", of.redis_keys.to_string()));
-    if of.unknown > 0 {
-        let keys = words::counted(of.unknown, "Redis key");
+    lines.push(("Changes", shown.redis_keys.to_string()));
+    if shown.unknown > 0 {
+        let keys = words::counted(shown.unknown, "Redis key");
         lines.push(("Unknown", format!("the outcome of {keys}")));
     }
     if let Some(reason) = &of.reason {
         lines.push(("Reason", escape::again(reason)));
     }
-    if let Some(file) = &of.backup {
+    if let Some(file) = shown.backup {
         let gone = if shown.backup_is_there == Some(false) { " (gone)" } else { "" };
         lines.push(("Backup", escape::again(file) + gone));
     }
@@ -254,28 +271,12 @@ mod tests {
             op: "499bae85".to_owned(),
             at: "2026-11-22T23:27:55.100Z".to_owned(),
             who: "uid 0".to_owned(),
-            sudo_user: None,
-            uid: None,
             host: "ops-1".to_owned(),
             server: "cache.internal.example:6379/0".to_owned(),
             command: "force-unlock".to_owned(),
-            filters: None,
-            redis_keys: 1,
-            unknown: 0,
             reason: Some("INC-1041".to_owned()),
-            backup: None,
-            undoes: None,
-            undone_by: None,
-            partly_undone_by: None,
             state: OperationState::Ended,
-            why: None,
-            says_what_was_left: true,
-            is_told: true,
-            to_undo: 1,
-            needs_backup: false,
-            begun_backup: None,
-            is_partial: false,
-            places: Vec::new(),
+            ..Operation::default()
         };
         for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
             let table = table(

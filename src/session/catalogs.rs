@@ -12,7 +12,7 @@ use crate::domain::schema::{Catalog, Schema, SchemaError, Shipped};
 use crate::exit::CommandError;
 use crate::render::invocation::word;
 use crate::schemas::{self, AllSchemas, Deployment, Loaded};
-use crate::store::audit::log;
+use crate::store::audit::expiries;
 
 impl Session {
     /// The known schemas, and the ones to work on.
@@ -228,10 +228,12 @@ impl Session {
         Ok(catalog)
     }
 
-    /// The locks that were extended on this machine. An unreadable log counts as empty.
+    /// The locks that were extended on this machine. An unreadable file counts as empty.
     pub(crate) fn extended(&self) -> Extended {
-        let log = self.settings.audit_log().ok();
-        Extended::read_by(move || log.and_then(|log| log::extended(&log).ok()).unwrap_or_default())
+        let folder = self.settings.audit_dir().ok();
+        Extended::read_by(move || {
+            folder.and_then(|folder| expiries::extended(&folder).ok()).unwrap_or_default()
+        })
     }
 
     /// The same session without warnings about unusable schemas.

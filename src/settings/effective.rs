@@ -429,12 +429,12 @@ impl Settings {
         Ok(self.state_dir()?.join("backups"))
     }
 
-    /// The path of the audit log.
+    /// The folder of the audit log.
     ///
     /// # Errors
     /// The errors of [`Settings::state_dir`].
-    pub(crate) fn audit_log(&self) -> Result<PathBuf, CommandError> {
-        Ok(self.state_dir()?.join("audit.jsonl"))
+    pub(crate) fn audit_dir(&self) -> Result<PathBuf, CommandError> {
+        Ok(self.state_dir()?.join("audit"))
     }
 
     /// The server's address without the database, for messages.

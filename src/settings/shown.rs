@@ -12,7 +12,9 @@ use super::tls_settings::TlsSettings;
 use crate::domain::duration::exact;
 use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::domain::secret::Secret;
+use crate::files;
 use crate::render::settings::Setting;
+use crate::render::words;
 use crate::store::Address;
 
 impl Settings {
@@ -57,6 +59,13 @@ impl Settings {
         rows.push(("tls", Some(tls.value.is_some().to_string()), tls.origin));
         if let Some(tls) = &tls.value {
             rows.extend(of_tls(tls));
+        }
+        if let Ok(folder) = self.state_dir() {
+            for name in ["audit", "backups"] {
+                let folder = folder.join(name);
+                let size = words::bytes(files::size_of_files(&folder));
+                rows.push((name, Some(format!("{} ({size})", shown(&folder))), Origin::Default));
+            }
         }
         let mut settings = Vec::new();
         for (name, value, origin) in rows {

@@ -98,7 +98,7 @@ fn what_is_no_backup_is_never_deleted() {
     let kept = server.folder().join("kept");
     fs::rename(&files(&server)[0], &kept).unwrap();
     let folder = server.state("backups");
-    let audit = server.state("audit.jsonl");
+    let audit = server.audit().join("log.jsonl");
     fs::copy(audit, folder.join("2020-01-01T000000.000Z-purge-1.jsonl")).unwrap();
     fs::write(folder.join("empty.jsonl"), "").unwrap();
     symlink(&kept, folder.join("link.jsonl")).unwrap();
@@ -201,7 +201,7 @@ fn a_change_that_is_sent_before_the_backup_is_synced_is_noticed() {
         "1 <... fdatasync resumed>) = 0\n",
     ]
     .concat();
-    let of_log = "1 fdatasync(9</h/audit.jsonl>) = 0\n";
+    let of_log = "1 fdatasync(9</h/audit/log.jsonl>) = 0\n";
     let failed = "1 fdatasync(9</h/backups/a.jsonl>) = -1 EIO (Input/output error)\n";
     let change = "2 sendto(8<socket:[1]>, \"EVAL ... UNLINK\") = 15\n";
     assert!(is_synced_before_change(&[sync, change].concat()));

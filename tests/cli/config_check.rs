@@ -15,14 +15,20 @@ fn all_that_is_not_read_is_printed_at_once() {
     }
     let state = home.path().join(".local/state/idemctl");
     fs::create_dir_all(state.join("backups")).unwrap();
-    fs::write(state.join("audit.jsonl"), "half a li\n").unwrap();
+    fs::create_dir_all(state.join("audit")).unwrap();
+    fs::write(state.join("audit/log.jsonl"), "half a li\n").unwrap();
     fs::write(state.join("backups/b.jsonl"), "not a backup\n").unwrap();
     let run = home.run(&["config", "check"]).exits(1);
     let text = run.text();
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines.len(), 5, "{}", run.all());
-    let parts =
-        ["config.toml:1: unknown field `context`", "bad", "worse", "audit.jsonl", "b.jsonl"];
+    let parts = [
+        "config.toml:1: unknown field `context`",
+        "bad",
+        "worse",
+        "audit/log.jsonl: 1 line",
+        "b.jsonl",
+    ];
     for (line, part) in lines.iter().zip(parts) {
         assert!(line.contains(part), "{part}: {}", run.all());
     }

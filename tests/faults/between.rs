@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use serde_json::Value;
 
 use crate::stage::{REMOVALS, Stage};
+use crate::support::audit;
 use crate::support::backup;
 use crate::support::cluster::Cluster;
 use crate::support::fault::{self, Hook, removes, says};
@@ -309,7 +310,7 @@ fn the_backup_stays_when_a_master_dies_before_its_records_are_backed_up() {
     cluster.set(&there[0], &done(10), 900_000);
     // A long value is dumped for the backup, so that its master is asked once more.
     cluster.set(&there[1], &done(9_000), 900_000);
-    let log = cluster.node(0).state("audit.jsonl");
+    let log = cluster.node(0).audit().join("log.jsonl");
     let way = fault::hooked(cluster.node(1), move |_| {
         // The log's first line is written right before the backup.
         match std::fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
@@ -413,10 +414,11 @@ fn changes_after_a_failed_write_of_the_log_are_logged() {
     let server = Arc::new(Server::start());
     let done = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":"1"}"#;
     server.fill((0..600).map(|number| (format!("idem:k{number}"), done)), 900_000);
-    let (log, away) = (server.state("audit.jsonl"), server.state("away"));
+    let (folder, away) = (server.audit(), server.state("away"));
     let calls = AtomicUsize::new(0);
     let way = fault::hooked(&server, move |sent| {
         if says(sent, "$6\r\nUNLINK\r\n") {
+            let log = audit::details(&folder).remove(0);
             match calls.fetch_add(1, Ordering::SeqCst) {
                 // The first batch has five calls.
                 0 => {
@@ -490,11 +492,12 @@ fn replicas_are_waited_for_also_after_a_lost_reply() {
 #[test]
 fn what_was_done_and_could_not_be_noted_is_said_beside_whatever_else_went_wrong() {
     let stage = Stage::new(&[]);
-    let log = stage.server.state("audit.jsonl");
+    let folder = stage.server.audit();
     let way = fault::hooked(&stage.server, move |sent| {
         if !says(sent, "UNLINK") {
             return Hook::Pass;
         }
+        let log = audit::details(&folder).pop().unwrap();
         // The disk is full from here on.
         let _ = std::fs::remove_file(&log);
         let _ = std::os::unix::fs::symlink("/dev/full", &log);

@@ -157,9 +157,8 @@ fn a_line_without_end_is_no_key_and_no_change() {
         let says = format!("cannot read keys from {file}: a line is larger than 4 MiB");
         is_refused(server.command().args(["purge", "--key-file", file, "--yes"]), &says);
     }
-    let log = server.folder().join(".local/state/idemctl");
-    std::fs::create_dir_all(&log).unwrap();
-    std::fs::rename(&huge, log.join("audit.jsonl")).unwrap();
+    std::fs::create_dir_all(server.audit()).unwrap();
+    std::fs::rename(&huge, server.audit().join("log.jsonl")).unwrap();
     is_refused(server.command().args(["log", "--records"]), "a line is larger than 16 MiB");
 }
 

@@ -183,7 +183,7 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
 #[test]
 fn a_limit_for_the_size_of_a_file_is_as_a_full_disk() {
     let server = Server::start();
-    let log = server.state("audit.jsonl");
+    let log = server.audit().join("log.jsonl");
     fs::create_dir_all(log.parent().unwrap()).unwrap();
     for words in [
         &["force-unlock", "a", "--yes"][..],

@@ -84,7 +84,7 @@ fn records_are_kept_and_named_if_the_server_refuses() {
 /// their removal.
 #[test]
 fn records_stay_and_are_named_if_the_log_or_the_backup_cannot_be_written() {
-    for (blocks, file) in [(0, "audit.jsonl"), (1, "backups")] {
+    for (blocks, file) in [(0, "audit"), (1, "backups")] {
         let stage = stage_with_others("express");
         let words = ["--only", "replay-status"];
         let command = stage.command(&stage.service.url("/effects"), "json", &words);

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::provider::{BY_KEY, LOCK, lock, logged, program, pttl, run, state, words};
 use crate::support::fault::{self, Fault};
 use crate::support::proxy::says;
-use crate::support::{Running as _, Runs as _, Server, Signal, idemctl, until};
+use crate::support::{Running as _, Runs as _, Server, Signal, audit, idemctl, until};
 
 /// A program that waits for the file `go` before it answers by the key.
 fn waiting(server: &Server) -> String {
@@ -603,11 +603,11 @@ fn ctrl_c_while_locks_are_extended_ends_that() {
     let mut command = idemctl(server.folder());
     command.args(["-p", &port.to_string(), "--timeout", "20s"]);
     let child = command.args(words(&ask, &["--lock-ttl", "2h"])).start();
-    let log = server.state("audit.jsonl");
-    until("it extends", || fs::read_to_string(&log).is_ok_and(|log| log.contains("extended")));
+    let folder = server.audit();
+    until("it extends", || audit::text(&folder).contains("extended"));
     child.signal(Signal::INT);
     let ran = child.ends().exits(130);
-    let log = fs::read_to_string(&log).unwrap();
+    let log = audit::text(&folder);
     let extended = log.matches("\"what\":\"extended\"").count();
     assert!((1..600).contains(&extended), "{extended} locks were extended");
     assert_eq!(log.matches("\"what\":\"put-back\"").count(), extended, "{}", ran.stderr);

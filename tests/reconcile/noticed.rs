@@ -136,7 +136,7 @@ fn an_earlier_extension_that_is_back_is_no_renewal() {
     let server = Server::holding(&[("idem:done-1", LOCK, 60_000)]);
     let waits = waiting(&server);
     kill_one(&server, &waits, &["--lock-ttl", "2h"]);
-    let log = fs::read_to_string(server.state("audit.jsonl")).unwrap();
+    let log = fs::read_to_string(server.details().pop().unwrap()).unwrap();
     let line: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     let earlier = line["after"]["expires_at_ms"].as_u64().unwrap();
     let ask = program(server.folder(), BY_KEY);

@@ -1,7 +1,6 @@
 //! The last account: what is there, and what the audit log says, beside what the oracle saw.
 
 use std::collections::HashMap;
-use std::fs;
 
 use serde_json::Value;
 
@@ -9,6 +8,7 @@ use crate::judge::Wrong;
 use crate::keyspace::{Keyspace, TOLERANCE_MS};
 use crate::removal::LATE;
 use crate::shared::Shared;
+use crate::support::audit;
 use crate::verdict::Verdict;
 
 /// Redis keys as a server has them: the bytes, and when they end.
@@ -52,9 +52,8 @@ pub fn compared(
 
 /// The audit log has a line for each removal and each return.
 pub fn audited(shared: &Shared, verdict: &mut Verdict) {
-    let log = shared.folder.join(".local/state/idemctl/audit.jsonl");
     let mut noted = HashMap::new();
-    for line in fs::read_to_string(log).unwrap_or_default().lines() {
+    for line in audit::text(&audit::folder(&shared.folder)).lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let what =
             line["outcome"].as_str().or(line["what"].as_str()).unwrap_or_default().to_owned();

@@ -2,6 +2,7 @@
 //! stderr and status together.
 #![allow(dead_code, unused_imports, reason = "each runner uses a part of it")]
 
+pub mod audit;
 pub mod backup;
 pub mod certificates;
 pub mod cluster;

@@ -109,7 +109,17 @@ impl Server {
         self.folder().join(".local/state/idemctl").join(name)
     }
 
-    /// The lines of the audit log, the oldest first.
+    /// The folder of the audit log.
+    pub fn audit(&self) -> PathBuf {
+        super::audit::folder(self.folder())
+    }
+
+    /// The details of each operation, the oldest first.
+    pub fn details(&self) -> Vec<PathBuf> {
+        super::audit::details(&self.audit())
+    }
+
+    /// The lines of all details, the oldest first.
     pub fn audited(&self) -> Vec<serde_json::Value> {
         self.idemctl(&["log", "--records", "-o", "jsonl", "--limit", "100000"]).json_lines()
     }

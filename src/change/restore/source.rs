@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +20,9 @@ use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::{escape, name, words};
 use crate::session::Session;
+use crate::session::operations::unreadable;
 use crate::store::Return;
-use crate::store::audit::log::{Log, has_operation, operation_of_backup};
+use crate::store::audit::log;
 use crate::store::backup::folder::is_being_written;
 use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held, HeldKey};
 
@@ -264,7 +264,7 @@ const MAX_NAMES: usize = 5;
 /// What the audit log says of a backup.
 #[derive(Default)]
 struct Compared {
-    /// True if the log tells of the backup's operation.
+    /// True if the log has all changes of the backup's operation.
     has_log: bool,
     /// Redis keys that the operation removed, and that the backup does not hold.
     missing: u64,
@@ -284,29 +284,33 @@ fn compare_with_log(
     is_held: impl Fn(&Vec<u8>) -> bool,
 ) -> Result<Compared, CommandError> {
     let mut compared = Compared::default();
-    let Ok(path) = session.settings.audit_log() else { return Ok(compared) };
-    let unreadable = |error: io::Error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    };
+    if session.settings.audit_dir().is_err() {
+        return Ok(compared);
+    }
+    let (folder, operations, _) = session.operations()?;
+    let named = |op: &str| operations.all().find(|operation| operation.op == op);
     // The first line of the backup may be gone, and the file may have another name by now.
-    let by_name =
-        if op.is_some() { None } else { operation_of_backup(&path, file).map_err(unreadable)? };
-    let by_first_line = reader.by().map(|by| by.op.clone());
-    let Some(op) = op.map(str::to_owned).or(by_name).or(by_first_line) else { return Ok(compared) };
-    compared.has_log = has_operation(&path, &op).map_err(unreadable)?;
-    let Some(mut log) = Log::open(&path).map_err(unreadable)? else { return Ok(compared) };
-    while let Some(entry) = log.next_entry_of(&op).map_err(unreadable)? {
+    let operation = match op {
+        Some(op) => named(op),
+        None => operations
+            .all()
+            .rfind(|operation| operation.begun_backup.as_deref() == Some(file))
+            .or_else(|| named(&reader.by()?.op)),
+    };
+    let Some(operation) = operation else { return Ok(compared) };
+    let has_all = log::each_change(&folder, operation, |entry| {
         let is_removed =
             entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
         let redis_key = entry.redis_key_bytes();
         if !is_removed || !of.means(&entry) || is_held(&redis_key) {
-            continue;
+            return;
         }
         compared.missing += 1;
         if compared.names.len() < MAX_NAMES {
             compared.names.push(escape::text(&redis_key));
         }
-    }
+    });
+    compared.has_log = has_all.map_err(|error| unreadable(&folder, &error))?;
     Ok(compared)
 }
 

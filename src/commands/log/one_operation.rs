@@ -1,16 +1,15 @@
 //! `idemctl log show`: one operation, and the records that it changed.
 
-use std::path::Path;
-
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use super::reading::{each, is_there, path, warn_of_skipped};
+use super::reading::{each_change, is_there, read};
 use crate::args::Output;
 use crate::exit::{CommandError, Exit};
 use crate::render::{document, history};
 use crate::session::Session;
+use crate::session::operations::named;
 
 /// Show one operation and the records that it changed
 ///
@@ -38,36 +37,23 @@ pub(super) struct ShowOperation {
 }
 
 pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
-    let path = path(session)?;
-    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let op = match &args.op {
-        Some(op) => op.clone(),
-        None => last(&path)?,
+    let (folder, operations) = read(session)?;
+    let operation = match &args.op {
+        Some(op) => named(&operations, op)?,
+        None => operations
+            .all()
+            .last()
+            .ok_or_else(|| CommandError::new(Exit::No, "the audit log has no operation"))?,
     };
-    // The log is read once for the operation and its records, so a beginning that several
-    // operations share collects the records of all. It is then refused below.
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut records = Vec::new();
-    let read = each(&path, |entry, operation| {
-        if operation.op.starts_with(&op) && records.len() < limit {
+    each_change(session, &folder, operation, |entry| {
+        if records.len() < limit {
             records.push(entry);
         }
     })?;
-    let unknown = CommandError::new(Exit::No, format!("the audit log has no operation {op}"));
-    let Some((operations, skipped)) = read else { return Err(unknown.into()) };
-    warn_of_skipped(session, &path, skipped);
-    let operation = match operations.named(&op).as_slice() {
-        [] => return Err(unknown.hint("`idemctl log` lists the operations").into()),
-        [one] => history::ShownOperation::of(one, is_there(one)),
-        several => {
-            let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-            return Err(CommandError::usage(format!(
-                "{op} matches several operations: {}",
-                names.join(", ")
-            ))
-            .into());
-        }
-    };
-    let all = operation.redis_keys();
+    let all = operation.totals.redis_keys;
+    let operation = history::ShownOperation::of(operation, is_there(operation));
     match args.output {
         Output::Text => session.ui.data(history::page(session.ui.view(), &operation, &records))?,
         Output::Json => {
@@ -85,15 +71,4 @@ pub(super) fn run(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
         session.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
     }
     Ok(Exit::Done)
-}
-
-/// The name of the last operation.
-fn last(path: &Path) -> Result<String, CommandError> {
-    if let Some((operations, _)) = each(path, |_, _| {})?
-        && let Some(last) = operations.last()
-    {
-        return Ok(last.op.clone());
-    }
-    Err(CommandError::new(Exit::No, "the audit log has no operation")
-        .hint("`idemctl log` lists the operations"))
 }

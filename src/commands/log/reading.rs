@@ -1,11 +1,11 @@
 //! Reads the audit log, and reports which part of it is shown.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use anyhow::Result;
 use clap::Args;
 
 use crate::args::{Output, parse_duration};
@@ -13,7 +13,8 @@ use crate::domain::history::{AuditEntry, Operation, Operations};
 use crate::exit::CommandError;
 use crate::render::{escape, history};
 use crate::session::Session;
-use crate::store::audit::log::{self, Skipped};
+use crate::session::operations::unreadable;
+use crate::store::audit::log;
 
 /// The part of the log to show, and its format.
 #[derive(Debug, Args)]
@@ -55,55 +56,53 @@ impl LogFilter {
     pub(super) fn is_recent(&self, at: &str, now: SystemTime) -> bool {
         // A time before the clock's beginning includes every entry.
         let Some(since) = self.since.and_then(|since| now.checked_sub(since)) else { return true };
-        match humantime::parse_rfc3339(at) {
-            Ok(at) => at >= since,
-            Err(_) => false,
-        }
+        humantime::parse_rfc3339(at).is_ok_and(|at| at >= since)
     }
+}
+
+/// Shows these operations.
+pub(super) fn show(
+    session: &mut Session,
+    output: Output,
+    operations: &[Operation],
+) -> io::Result<()> {
+    let contexts = session.settings.context_places();
+    let mut shown = Vec::with_capacity(operations.len());
+    for operation in operations {
+        shown.push(
+            history::ShownOperation::of(operation, is_there(operation)).in_context(&contexts),
+        );
+    }
+    session.show(output, "operations", &shown, |view| history::table(view, &shown))
 }
 
 /// Whether an operation's backup still exists; `None` if the operation has none.
 pub(super) fn is_there(operation: &Operation) -> Option<bool> {
-    let file = operation.backup.as_ref()?;
+    let file = operation.totals.backup.as_ref()?;
     Some(Path::new(file).is_file())
 }
 
-pub(super) fn path(session: &Session) -> Result<PathBuf> {
-    Ok(session.settings.audit_log()?)
-}
-
-pub(super) fn each(
-    path: &Path,
-    mut take: impl FnMut(AuditEntry<'static>, &Operation),
-) -> Result<Option<(Operations, Skipped)>, CommandError> {
-    // A change of an expiry is not backed up, whatever the run named as its backup.
-    let read = log::each(path, |mut entry, operation| {
-        if entry.changes_only_expiry() {
-            entry.backup = None;
-        }
-        take(entry, operation);
-    });
-    let mut read = read.map_err(|error| {
-        CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-    })?;
-    if let Some((operations, _)) = &mut read {
-        operations.forget_backups(|file| !Path::new(file).exists());
-    }
-    Ok(read)
-}
-
-/// Warns about lines that idemctl does not show.
-pub(super) fn warn_of_skipped(session: &mut Session, path: &Path, skipped: Skipped) {
-    if let Some(first) = skipped.first {
-        let path = escape::text(path.as_os_str().as_bytes());
-        let count = skipped.damaged;
-        session.ui.warning(&format!(
-            "damaged lines in {path} that are not shown: {count}; the first is line {first}"
-        ));
-    }
-    if let Some(warning) = history::older_lines(path, skipped.older) {
+/// The audit folder and its operations. Warns about what is not shown.
+pub(super) fn read(session: &mut Session) -> Result<(PathBuf, Operations), CommandError> {
+    let (folder, operations, unread) = session.operations()?;
+    for warning in unread {
         session.ui.warning(&warning);
     }
+    Ok((folder, operations))
+}
+
+/// Passes each change of an operation to `take`. Warns if some may be missing.
+pub(super) fn each_change(
+    session: &mut Session,
+    folder: &Path,
+    operation: &Operation,
+    take: impl FnMut(AuditEntry<'static>),
+) -> Result<(), CommandError> {
+    let is_whole = log::each_change(folder, operation, take);
+    if !is_whole.map_err(|error| unreadable(folder, &error))? {
+        session.ui.warning(&history::damaged_details(operation));
+    }
+    Ok(())
 }
 
 pub(super) fn say_count(session: &mut Session, what: &str, shown: usize, all: u64) {

@@ -4,27 +4,29 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 
-use super::reading::{LogFilter, each, path, say_count, warn_of_skipped};
+use super::reading::{LogFilter, each_change, read, say_count};
 use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
 use crate::render::audit;
 use crate::session::Session;
 
 pub(super) fn run(session: &mut Session, filter: &LogFilter) -> Result<Exit> {
-    let path = path(session)?;
+    let (folder, operations) = read(session)?;
     let now = session.now();
-    // The log is written oldest first and may be long, so only the newest entries are kept.
+    // There may be many, so only the newest entries are kept.
     let mut newest = VecDeque::new();
     let mut matching = 0;
-    let read = each(&path, |entry, _| {
-        if filter.is_of(&entry) && filter.is_recent(&entry.at, now) {
-            matching += 1;
-            newest.push_back(entry);
-            if newest.len() > filter.limit() {
-                newest.pop_front();
+    for operation in operations.all() {
+        each_change(session, &folder, operation, |entry| {
+            if filter.is_of(&entry) && filter.is_recent(&entry.at, now) {
+                matching += 1;
+                newest.push_back(entry);
+                if newest.len() > filter.limit() {
+                    newest.pop_front();
+                }
             }
-        }
-    })?;
+        })?;
+    }
     let newest: Vec<_> = newest.into();
     session.show(filter.output, "changes", &newest, |view| {
         if newest.is_empty() {
@@ -32,15 +34,7 @@ pub(super) fn run(session: &mut Session, filter: &LogFilter) -> Result<Exit> {
         }
         audit::table(view, newest.iter().map(columns))
     })?;
-    match read {
-        None => session
-            .ui
-            .status("This user has changed nothing on this machine yet, so there is no audit log."),
-        Some((_, skipped)) => {
-            warn_of_skipped(session, &path, skipped);
-            say_count(session, "change", newest.len(), matching);
-        }
-    }
+    say_count(session, "change", newest.len(), matching);
     Ok(Exit::Done)
 }
 

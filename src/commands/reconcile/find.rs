@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::diagnosis::Thresholds;
+use crate::domain::history::{EXTENDED, RECONCILE};
 use crate::domain::manual_step;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
@@ -22,7 +23,8 @@ use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::{columns, document, escape, name, record_json};
 use crate::scan::{Lengths, RecordFilter, Scan, ScanQuery};
 use crate::session::Session;
-use crate::store::audit::log;
+use crate::session::operations::unreadable;
+use crate::store::audit::expiries;
 use crate::store::read::lookup::{Lookup, LookupResult};
 use crate::store::{ReadLimit, RecordReader, StoreError};
 
@@ -99,25 +101,23 @@ pub(super) struct Extensions {
 }
 
 impl Extensions {
-    /// Reads the audit log.
+    /// Reads the expiries that operators gave.
     ///
     /// # Errors
     /// Usage: it exists and cannot be read.
     pub(super) fn read(session: &Session) -> Result<Self, CommandError> {
-        let Ok(path) = session.settings.audit_log() else { return Ok(Self::default()) };
-        let mut own: HashMap<Vec<u8>, Vec<(KeyIdentity, KeyIdentity)>> = HashMap::new();
-        let mut by_hand: HashMap<Vec<u8>, Vec<KeyIdentity>> = HashMap::new();
-        log::each_extension(&path, |command, redis_key, before, after| {
-            if command != COMMAND {
-                by_hand.entry(redis_key).or_default().push(after);
-            } else if let Some(before) = before {
-                own.entry(redis_key).or_default().push((before, after));
+        let Ok(folder) = session.settings.audit_dir() else { return Ok(Self::default()) };
+        let mut extensions = Self::default();
+        for entry in expiries::read(&folder).map_err(|error| unreadable(&folder, &error))? {
+            let redis_key = entry.redis_key_bytes();
+            let Some(after) = entry.after.filter(|_| entry.what == EXTENDED) else { continue };
+            if entry.command != RECONCILE {
+                extensions.by_hand.entry(redis_key).or_default().push(after);
+            } else if let Some(before) = entry.before {
+                extensions.own.entry(redis_key).or_default().push((before, after));
             }
-        })
-        .map_err(|error| {
-            CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
-        })?;
-        Ok(Self { own, by_hand })
+        }
+        Ok(extensions)
     }
 
     /// True if an operator gave the lock its current deadline by another command, or the one before
@@ -177,9 +177,6 @@ fn left_by_hand(record: &Record) -> String {
 /// Why a key of a provider's file is left that names a record in another way.
 const NOT_A_KEY: &str = "no record has this idempotency key; the file names idempotency keys, and no \
     Redis keys";
-
-/// The name of this command in the audit log.
-const COMMAND: &str = "reconcile";
 
 /// The deadline in the log was computed, and differs by at most this from the one that was read.
 const SLACK_MS: u64 = 2;

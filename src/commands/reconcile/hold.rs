@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::lock::{Fate, Hold, LockChange, ReconciledLock};
 use super::reconciliation::{Changes, Reconciliation};
 use crate::change::{JournalStep, Noted};
-use crate::domain::history::LEFT_ALONE;
+use crate::domain::history::{EXTENDED, LEFT_ALONE};
 use crate::domain::reconcile::reconcilable;
 use crate::domain::record::age::millis;
 use crate::domain::record::{
@@ -38,9 +38,6 @@ const MIN_BACK_MS: u64 = 1_000;
 /// The time by which a lock is extended that has enough, only so that replicas confirm it. The log
 /// tells two deadlines apart that differ by as much.
 const NEW_CHANGE_MS: u64 = 10;
-
-/// The word of the log for a lock that got more time.
-const EXTENDED: &str = "extended";
 
 /// Why it is unknown which replicas have an extension.
 const NOT_WAITED: &str = "made without waiting for the replicas, which did not have an earlier one in \

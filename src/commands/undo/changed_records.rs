@@ -1,13 +1,12 @@
-//! What an operation changed, record by record, according to the audit log.
+//! What an operation changed, record by record, according to its details.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 
-use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{AuditEntry, LEFT_ALONE, RECONCILE};
 use crate::domain::record::{KeyIdentity, Only, RecordName};
-use crate::store::audit::log::Log;
+use crate::store::audit::log::{AuditLines, details};
 
 /// The changes to one record.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,35 +83,26 @@ impl KeyChange {
             _ => false,
         }
     }
-
-    /// True if only the expiry changed.
-    fn is_of_expiry(&self) -> bool {
-        match (&self.before, &self.after) {
-            (Some(before), Some(after)) => before.has_same_value(after),
-            _ => false,
-        }
-    }
 }
 
 /// The records of one operation, in the order of the log.
 pub(super) struct ChangedRecords {
-    log: Log,
-    op: String,
+    pub(super) details: AuditLines,
     /// The record of the line that was read last.
     open: Option<ChangedRecord>,
     /// The records of an operation that changes a record several times, oldest first. `None` until
     /// such an operation was found.
     gathered: Option<VecDeque<ChangedRecord>>,
-    /// The servers on which the operation changed something, each once.
-    pub(super) places: Vec<Provenance>,
 }
 
 impl ChangedRecords {
     /// # Errors
-    /// When the log cannot be read.
-    pub(super) fn open(path: &Path, op: &str) -> io::Result<Self> {
-        let Some(log) = Log::open(path)? else { return Err(io::ErrorKind::NotFound.into()) };
-        Ok(Self { log, op: op.to_owned(), open: None, gathered: None, places: Vec::new() })
+    /// When the details cannot be read.
+    pub(super) fn open(folder: &Path, op: &str) -> io::Result<Self> {
+        let Some(details) = details(folder, op)? else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        Ok(Self { details, open: None, gathered: None })
     }
 
     /// The next record; `None` at the end.
@@ -143,17 +133,11 @@ impl ChangedRecords {
 
     /// The next line of the operation.
     fn next_entry(&mut self) -> io::Result<Option<AuditEntry<'static>>> {
-        while let Some(entry) = self.log.next_entry()? {
+        while let Some(entry) = self.details.next::<AuditEntry<'static>>()? {
             // A record that was left alone has nothing to undo.
-            if entry.op != self.op || entry.what == LEFT_ALONE {
-                continue;
+            if entry.what != LEFT_ALONE {
+                return Ok(Some(entry));
             }
-            if let Some(place) = &entry.from
-                && !self.places.contains(place)
-            {
-                self.places.push(place.clone());
-            }
-            return Ok(Some(entry));
         }
         Ok(None)
     }
@@ -169,11 +153,11 @@ impl ChangedRecords {
         let mut indexes: HashMap<RecordName, usize> = HashMap::new();
         let mut next = Some(first);
         while let Some(entry) = next {
-            let record = changed_record(entry);
             next = self.next_entry()?;
-            if record.changes.iter().all(KeyChange::is_of_expiry) {
+            if entry.changes_only_expiry() {
                 continue;
             }
+            let record = changed_record(entry);
             match indexes.get(&record.name) {
                 Some(index) => records[*index].follow(record),
                 None => {

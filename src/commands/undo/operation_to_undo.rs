@@ -13,10 +13,13 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::session::Session;
+use crate::session::operations::named;
+pub(super) use crate::session::operations::unreadable;
 use crate::store::backup::folder::is_being_written;
 
 /// The operations from which `undo` selects one, and the server on which it runs.
 pub(super) struct UndoCandidates<'a> {
+    /// The audit folder.
     pub(super) log: &'a Path,
     pub(super) operations: &'a Operations,
     pub(super) args: &'a ReturnArgs,
@@ -37,23 +40,11 @@ impl<'a> UndoCandidates<'a> {
         op: Option<&str>,
     ) -> Result<&'a Operation, CommandError> {
         let operation = match op {
-            Some(op) => self.named(op)?,
+            Some(op) => named(self.operations, op)?,
             None => self.last(session)?,
         };
         self.can_be_undone(operation)?;
         Ok(operation)
-    }
-
-    fn named(&self, op: &str) -> Result<&'a Operation, CommandError> {
-        match self.operations.named(op).as_slice() {
-            [one] => Ok(one),
-            [] => Err(CommandError::new(Exit::No, format!("the audit log has no operation {op}"))
-                .hint("`idemctl log` lists the operations")),
-            several => {
-                let names: Vec<_> = several.iter().map(|operation| operation.op.as_str()).collect();
-                Err(CommandError::usage(format!("several operations match: {}", names.join(", "))))
-            }
-        }
     }
 
     /// The last operation on this server, or the one that an interrupted undo did not undo
@@ -85,7 +76,7 @@ impl<'a> UndoCandidates<'a> {
     }
 
     fn none_here(&self) -> CommandError {
-        let Some(last) = self.operations.last() else {
+        let Some(last) = self.operations.all().last() else {
             return CommandError::new(Exit::No, "the audit log has no operation");
         };
         let server = escape::again(&last.server);
@@ -169,37 +160,15 @@ impl<'a> UndoCandidates<'a> {
     /// # Errors
     /// Usage: the operation is still running, or it is unknown what it changed.
     fn can_be_undone(&self, operation: &Operation) -> Result<(), CommandError> {
-        if self.operations.is_ambiguous(&operation.op) {
-            return Err(CommandError::usage(format!(
-                "two operations in the audit log have the name {}; nothing was changed",
-                operation.op
-            ))
-            .hint(
-                "`idemctl log show` names their backups; to restore one, run `idemctl restore \
-                FILE`",
-            ));
-        }
         self.has_ended(operation)?;
         // After a crash, the log may lack the last changes, but the backup was synced before them.
-        if operation.says_what_was_left
-            || !operation.is_told && backup_of_unended(operation).is_some()
-        {
+        let totals = &operation.totals;
+        if totals.says_what_was_left || !totals.is_told && backup_of_unended(operation).is_some() {
             return Ok(());
         }
-        if !operation.is_told {
-            let message = format!(
-                "{} did not end, and the audit log does not list its changes",
-                operation.name()
-            );
-            let hint = "it is still running or was killed; inspect its records. `idemctl log` names the \
-                operations before it";
-            return Err(CommandError::usage(message).hint(hint));
-        }
-        let hint = match &operation.backup {
-            Some(file) => {
-                format!("to restore its backup, run `idemctl restore {}`", word(file))
-            }
-            None => "it has no backup either, so inspect its records".to_owned(),
+        let hint = match totals.backup.as_deref().filter(|file| Path::new(file).is_file()) {
+            Some(file) => format!("to restore its backup, run `idemctl restore {}`", word(file)),
+            None => "inspect its records; `idemctl log` names the operations before it".to_owned(),
         };
         let message = format!(
             "cannot undo {}, because the audit log does not record the values after its changes",
@@ -212,14 +181,9 @@ impl<'a> UndoCandidates<'a> {
 /// The backup of an operation that did not end. It may contain removed records that the log does
 /// not have.
 pub(super) fn backup_of_unended(operation: &Operation) -> Option<&Path> {
-    // A restore names the backup that it reads, which is that of another operation.
-    if operation.state != OperationState::Unended || operation.command == "restore" {
+    if operation.state != OperationState::Unended {
         return None;
     }
     let file = Path::new(operation.begun_backup.as_deref()?);
     if file.is_file() { Some(file) } else { None }
-}
-
-pub(super) fn unreadable(path: &Path, error: &io::Error) -> CommandError {
-    CommandError::usage(format!("cannot read the audit log {}: {error}", path.display()))
 }

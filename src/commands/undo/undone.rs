@@ -14,10 +14,9 @@ use crate::change::restore::may_go_to;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::history::{Operation, OperationState, RECONCILE};
 use crate::domain::record::Only;
-use crate::exit::{CommandError, Exit};
+use crate::exit::CommandError;
 use crate::render::history;
 use crate::session::Session;
-use crate::store::audit::log;
 use crate::store::backup::BackupReader;
 
 /// The most records that are kept of those of which an operation changed no Redis key.
@@ -25,6 +24,7 @@ const MAX_UNTOUCHED: usize = 5;
 
 /// An operation, and what its undo has to do.
 pub(super) struct UndoneOperation {
+    /// The audit folder.
     pub(super) log: PathBuf,
     pub(super) operation: Operation,
     /// The backups from which removed records are restored.
@@ -39,7 +39,6 @@ pub(super) struct UndoneOperation {
     pub(super) untouched: Vec<(String, Vec<u8>)>,
     /// Which records are to be undone.
     pub(super) only: Only,
-    places: Vec<Provenance>,
 }
 
 impl UndoneOperation {
@@ -55,19 +54,8 @@ impl UndoneOperation {
         here: &Provenance,
         server: &str,
     ) -> Result<Self> {
-        let path = session.settings.audit_log()?;
-        let read = log::each(&path, |_, _| {}).map_err(|error| unreadable(&path, &error))?;
-        let Some((operations, skipped)) = read else {
-            return Err(CommandError::new(
-                Exit::No,
-                "this user has changed nothing on this machine yet, so there is no audit log",
-            )
-            .into());
-        };
-        if let Some(warning) = history::older_lines(&path, skipped.older) {
-            session.ui.warning(&warning);
-        }
-        let choice = UndoCandidates { log: &path, operations: &operations, args, here, server };
+        let (log, operations, _) = session.operations()?;
+        let choice = UndoCandidates { log: &log, operations: &operations, args, here, server };
         let operation = choice.choose(session, op)?.clone();
         let only = Only::of(args.keys.iter().map(|key| key.as_bytes()));
         let mut found = Self {
@@ -77,10 +65,11 @@ impl UndoneOperation {
             records: 0,
             untouched: Vec::new(),
             only,
-            places: Vec::new(),
-            log: path,
+            log,
         };
-        found.survey().map_err(|error| unreadable(&found.log, &error))?;
+        if !found.survey().map_err(|error| unreadable(&found.log, &error))? {
+            session.ui.warning(&history::damaged_details(&found.operation));
+        }
         if found.operation.state == OperationState::Unended {
             found.check_unended()?;
             let name = found.name();
@@ -108,7 +97,8 @@ impl UndoneOperation {
             .hint("nothing was changed; the same `reconcile` selects these locks again"))
     }
 
-    fn survey(&mut self) -> io::Result<()> {
+    /// Reads the details. False if they are not as the operation left them.
+    fn survey(&mut self) -> io::Result<bool> {
         self.take_backup_of_unended();
         // An ambiguous key in --only is known only after all records, so the log is read twice.
         if !self.only.is_all() {
@@ -136,8 +126,7 @@ impl UndoneOperation {
         if self.backups.is_empty() {
             self.but.clear();
         }
-        self.places = records.places;
-        Ok(())
+        Ok(records.details.are_details_of(&self.operation))
     }
 
     /// Takes the backup of an operation that did not end, which may contain more than the log.
@@ -152,7 +141,7 @@ impl UndoneOperation {
         // If the log has the changes, an empty backup adds nothing to them. A backup that cannot be
         // opened is kept, so that its error is reported later.
         let is_blank = matches!(&read, Ok(reader) if reader.is_blank());
-        let is_needed = !self.operation.is_told || !is_blank;
+        let is_needed = !self.operation.totals.is_told || !is_blank;
         if is_needed {
             self.backups.push(file.to_owned());
         }
@@ -187,14 +176,15 @@ impl UndoneOperation {
         if self.records == 0 {
             return Ok(());
         }
-        if self.places.is_empty() && !elsewhere {
+        let places = &self.operation.totals.places;
+        if places.is_empty() && !elsewhere {
             return Err(CommandError::usage(format!(
                 "the audit log does not record on which server {} ran",
                 self.name()
             ))
             .hint("nothing was changed; pass --elsewhere to undo it on this server"));
         }
-        for from in &self.places {
+        for from in places {
             let from = Provenance { taken_at: Some(self.operation.at.clone()), ..from.clone() };
             may_go_to(session, &what, &from, here, elsewhere)?;
         }

@@ -1,4 +1,4 @@
-//! A line of the audit log: one change to one Redis key.
+//! A line of an operation's details: one change to one Redis key.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,14 @@ pub(crate) const PARTIAL: &str = "partial";
 /// The `what` of an entry for a Redis key that was kept although the rest of its record changed.
 pub(crate) const LEFT_ALONE: &str = "left-alone";
 
+/// The `what` of an entry for a lock that got more time.
+pub(crate) const EXTENDED: &str = "extended";
+
+/// The `what` of an entry for a lock that got an expiry from `sweep --action expire`.
+pub(crate) const EXPIRED: &str = "expired";
+
 /// The command whose operations change a record several times.
 pub(crate) const RECONCILE: &str = "reconcile";
-
-/// The length of an operation's name: 64 bits in hex digits. idemctl 0.2 used 32 bits.
-const OP_LENGTH: usize = 16;
 
 /// One change to one Redis key: who made it, where, when, what and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,10 +69,14 @@ pub struct AuditEntry<'a> {
     /// The identity of the value after the change; `None` if the outcome is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<KeyIdentity>,
-    /// The server and database of the change. It is set on the first line of an operation, and
-    /// where it differs from the line before.
+    /// The server and database of the change. It is set on the first line from each place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Provenance>,
+}
+
+/// True for a kind of change by which an operator gives a lock its expiry.
+pub(crate) fn gives_expiry(what: &str) -> bool {
+    what == EXTENDED || what == EXPIRED
 }
 
 /// The decoded Base64 if there is any, else the bytes of the text.
@@ -93,7 +100,7 @@ impl AuditEntry<'_> {
         bytes(self.redis_key_base64.as_deref(), &self.redis_key)
     }
 
-    /// The record's name. A line of idemctl 0.3.0 or earlier does not have the prefix.
+    /// The record's name.
     pub(crate) fn name(&self) -> RecordName {
         RecordName {
             db: None,
@@ -101,15 +108,5 @@ impl AuditEntry<'_> {
             prefix: self.prefix.as_deref().map(str::to_owned),
             key: bytes(self.key_base64.as_deref(), &self.key),
         }
-    }
-
-    /// True if the outcome of the change is unknown.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.what == OUTCOME_UNKNOWN
-    }
-
-    /// True if idemctl 0.2 wrote the line, which has the shorter name of an operation.
-    pub(crate) fn is_of_older_version(&self) -> bool {
-        self.op.len() < OP_LENGTH
     }
 }

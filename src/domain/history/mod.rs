@@ -1,11 +1,15 @@
-//! The history of changes: the lines of the audit log, and the operations that they form.
+//! The history of changes: the operations of the audit log, and the lines of their details.
 
 pub mod entry;
 pub mod mark;
 mod operation;
+mod totals;
 
 pub use entry::AuditEntry;
-pub(crate) use entry::{LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL, RECONCILE};
-pub use mark::Mark;
-pub(crate) use mark::{Begin, EndState, OperationEnd};
-pub(crate) use operation::{Operation, OperationState, Operations};
+pub(crate) use entry::{
+    EXPIRED, EXTENDED, LEFT_ALONE, OUTCOME_UNKNOWN, PARTIAL, RECONCILE, gives_expiry,
+};
+pub(crate) use mark::{Begin, OperationEnd};
+pub use mark::{Mark, OperationState};
+pub(crate) use operation::{Operation, Operations};
+pub use totals::Totals;

@@ -12,8 +12,8 @@ pub(crate) type Left = HashMap<Vec<u8>, Vec<KeyIdentity>>;
 
 type ReadExtended = Box<dyn FnOnce() -> Left + Send>;
 
-/// The locks to which an operator gave their expiry. They are read from the audit log when the
-/// first lock with an expiry is found, because some runs find no such lock.
+/// The locks to which an operator gave their expiry. They are read when the first lock with an
+/// expiry is found, because some runs find no such lock.
 #[derive(Clone, Default)]
 pub struct Extended(Option<Arc<LazyLock<Left, ReadExtended>>>);
 

@@ -1,8 +1,9 @@
 //! Writes backups: the values that a change is about to remove, as JSON lines that are on the disk
 //! before the change.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use super::entry::{BackupEntry, FORMAT, Maker};
 use super::integrity::Count;
 use super::line;
 use crate::domain::change::provenance::Provenance;
+use crate::files::folder_of;
 use crate::store::error::StoreError;
 
 /// A backup file that is being written: one JSON object per line, each ending in a checksum of the
@@ -183,33 +185,21 @@ fn write(file: &mut File, at: u64, lines: &[u8]) -> std::io::Result<()> {
 }
 
 /// Creates a new file that only its owner can read, and the folders above it.
-fn create_private(path: &Path) -> std::io::Result<File> {
+pub(in crate::store) fn create_private(path: &Path) -> std::io::Result<File> {
     create_folder(path)?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    private(&mut options);
-    let file = options.open(path)?;
-    // The file's name must also survive a crash.
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    File::open(folder)?.sync_all()?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    sync_folder(path)?;
     Ok(file)
 }
 
-pub(in crate::store) fn create_folder(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => fs::create_dir_all(folder),
-        _ => Ok(()),
-    }
+/// Syncs the folder of a file, because the file's name must also survive a crash.
+pub(in crate::store) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    File::open(folder_of(path))?.sync_all()
 }
 
-pub(in crate::store) fn private(options: &mut OpenOptions) {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    #[cfg(not(unix))]
-    let _ = options;
+/// Creates the folders above a file, for this user alone.
+pub(in crate::store) fn create_folder(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder_of(path))
 }
 
 pub(in crate::store) fn file_error(path: &Path, error: &std::io::Error) -> StoreError {

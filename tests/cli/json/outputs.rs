@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 32] = [
+pub const OUTPUTS: [(&str, &[&str]); 33] = [
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),
@@ -25,6 +25,7 @@ pub const OUTPUTS: [(&str, &[&str]); 32] = [
     ("inspect", &["inspect.json"]),
     ("list", &["list.json"]),
     ("log", &["changes.json", "log.json"]),
+    ("log prune", &["log.json"]),
     ("log show", &["log-show.json"]),
     ("probe", &["probe.json"]),
     ("purge", &["purge.json"]),

@@ -213,6 +213,7 @@ fn accounts(stage: &mut Stage) {
     let operations = stage.lines("log", "log.json", &[]);
     stage.document("log", "log.json", &["--limit", "3"]);
     stage.writes("log", "changes.json", &["--records"]);
+    stage.writes("log prune", "log.json", &["--older-than", "1ms", "--dry-run"]);
     stage.writes("backup list", "backups.json", &[]);
     stage.writes("backup prune", "backups.json", &["--older-than", "1ms", "--dry-run"]);
     for backup in stage.backups() {

@@ -260,8 +260,8 @@ fn a_log_that_cannot_be_written_stops_it_before_anything_is_restored() {
     let server = Server::start();
     let file = backup::write(&server, &two(&server));
     let state = server.folder().join(".local/state/idemctl");
-    fs::create_dir_all(state.join("audit.jsonl")).unwrap();
-    restore(&server, &file, &[]).exits(2).says("audit.jsonl");
+    fs::create_dir_all(state.join("audit/log.jsonl")).unwrap();
+    restore(&server, &file, &[]).exits(2).says("idemctl/audit: it is a folder");
     assert_eq!(server.size(), 0);
 }
 

@@ -125,7 +125,7 @@ fn an_unknown_outcome_is_named_and_left() {
 #[test]
 fn an_empty_log_has_no_operation() {
     let server = Server::start();
-    let log = server.state("audit.jsonl");
+    let log = server.audit().join("log.jsonl");
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     std::fs::write(&log, "").unwrap();
     server.idemctl(&["undo", "--yes"]).exits(1).says("the audit log has no operation");

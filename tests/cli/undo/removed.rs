@@ -84,10 +84,7 @@ fn what_no_backup_holds_is_named_and_left() {
 #[test]
 fn a_log_without_operations_has_nothing_to_take_back() {
     let server = Server::start();
-    server
-        .idemctl(&["undo", "--yes"])
-        .exits(1)
-        .says("this user has changed nothing on this machine yet");
+    server.idemctl(&["undo", "--yes"]).exits(1).says("the audit log has no operation");
 }
 
 /// Rule: what comes back expires at the very moment, also if the moment is beyond the numbers of Lua.

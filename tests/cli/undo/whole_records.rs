@@ -72,30 +72,10 @@ fn a_backup_without_one_of_its_lines_is_not_whole() {
     let text = fs::read_to_string(&file).unwrap();
     let lines: Vec<_> = text.lines().collect();
     fs::write(&file, [lines[0], lines[1], lines[3], lines[4]].join("\n") + "\n").unwrap();
-    fs::remove_file(server.folder().join(".local/state/idemctl/audit.jsonl")).unwrap();
+    fs::remove_dir_all(server.audit()).unwrap();
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
     run.says("is incomplete, because its number of lines differs");
     assert_eq!(server.size(), 2);
-}
-
-/// Rule: two runs of one name are not undone together.
-#[test]
-fn a_name_of_two_operations_is_refused() {
-    let server = Server::holding(&[(RESULT, STORED, 60_000)]);
-    server.idemctl(&PURGE).exits(0);
-    server.set(RESULT, STORED, 60_000);
-    server.idemctl(&PURGE).exits(0);
-    let log = server.folder().join(".local/state/idemctl/audit.jsonl");
-    let text = fs::read_to_string(&log).unwrap();
-    let ops: Vec<_> =
-        server.audited().iter().map(|entry| entry["op"].as_str().unwrap().to_owned()).collect();
-    assert!(ops[0].len() == 16 && ops[0] != ops[1], "{ops:?}");
-    fs::write(&log, text.replace(&ops[1], &ops[0])).unwrap();
-    server
-        .idemctl(&["undo", "--yes"])
-        .exits(2)
-        .says("two operations in the audit log have the name");
-    assert_eq!(server.size(), 0);
 }
 
 /// Rule: the log tells what an extension left, and its undo gives the lock its former time.
