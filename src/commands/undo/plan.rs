@@ -269,11 +269,7 @@ fn prior_source<'a>(
     now_ms: Option<u64>,
 ) -> PriorSource<'a> {
     let Some(before) = &change.before else { return PriorSource::Unknown };
-    let has_expired = match (before.expires_at_ms(), now_ms) {
-        (Some(at), Some(now)) => at <= now,
-        _ => false,
-    };
-    if before.is_absent() || has_expired {
+    if before.is_absent() || change.has_ended(now_ms) {
         return PriorSource::Known(PriorValue::Nothing);
     }
     // Only the expiry changed, as after `extend`, so no backup is needed.

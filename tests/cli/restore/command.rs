@@ -248,7 +248,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["keys"][0]["dump_base64"] = NEWER.into();
     restore(&server, &backup::write(&server, &[line]), &[])
-        .exits(6)
+        .exits(3)
         .says("cannot read the format")
         .says("newer");
 }
