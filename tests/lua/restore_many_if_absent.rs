@@ -198,3 +198,11 @@ fn a_hundred_records_come_back_in_one_call_each_key_once() {
     assert_eq!(letters(&mut bench, &keys, &args), format!("{}P", "R".repeat(99)));
     assert_eq!(letters(&mut bench, &keys, &args), "P".repeat(100));
 }
+
+/// Rule: without the clock too, what RESTORE accepts and does not store is not said to be back.
+#[test]
+fn what_is_over_is_found_out_without_the_clock() {
+    let (mut bench, payload) = with_backup();
+    bench.log_in_with("+@all -time");
+    assert_eq!(bench.run(&["a"], &[&payload[..], b"1"]), "[E -1]");
+}

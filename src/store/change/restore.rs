@@ -4,6 +4,8 @@
 mod outlook;
 mod restore_outcome;
 
+use std::iter;
+
 use redis::Cmd;
 
 pub use self::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
@@ -93,41 +95,52 @@ impl Writer {
         let most_keys = units.iter().map(|unit| unit.record.all().count()).max();
         let is_cluster = client.is_cluster();
         let most_units = if is_cluster { 1 } else { MAX_KEYS / most_keys.unwrap_or(1) };
-        let calls: Vec<_> = units.chunks(most_units.max(1)).collect();
-        let commands = |script: ScriptRef<'_>| -> Vec<Cmd> {
-            calls.iter().map(|units| command(script, units)).collect()
-        };
-        let replies = if is_cluster {
-            let replies = client.ask_script_each(scripts::RESTORE_MANY_IF_ABSENT, commands).await;
-            replies.unwrap_or_else(|error| vec![Err(error); calls.len()])
-        } else {
-            client.send_each(commands(ScriptRef::Text)).await
-        };
+        let mut calls: Vec<_> = units.chunks(most_units.max(1)).collect();
         let mut lost: Vec<&RestoreUnit<'_>> = Vec::new();
         let mut why = None;
-        for (call, reply) in calls.into_iter().zip(replies) {
-            match reply.and_then(|reply| client.restored(reply, call)) {
-                Ok(results) => {
-                    for (unit, result) in call.iter().zip(results) {
-                        unit.note(result, outcomes);
+        while !calls.is_empty() {
+            let commands = |script: ScriptRef<'_>| -> Vec<Cmd> {
+                calls.iter().map(|units| command(script, units)).collect()
+            };
+            let replies = if is_cluster {
+                let script = scripts::RESTORE_MANY_IF_ABSENT;
+                let replies = client.ask_script_each(script, commands).await;
+                replies.unwrap_or_else(|error| vec![Err(error); calls.len()])
+            } else {
+                client.send_each(commands(ScriptRef::Text)).await
+            };
+            let mut apart = Vec::new();
+            for (call, reply) in calls.into_iter().zip(replies) {
+                match reply.and_then(|reply| client.restored(reply, call)) {
+                    Ok(restored) => {
+                        let mut restored = restored.into_iter();
+                        for unit in call {
+                            unit.note(&mut restored, outcomes);
+                        }
                     }
-                }
-                Err(error) if error.is_without_effect() => {
-                    let error = error.naming(RIGHTS);
-                    for unit in call {
-                        unit.note(vec![Err(error.clone()); unit.record.keys.len()], outcomes);
+                    // The Redis user may have no right to the keys of one record alone.
+                    Err(error) if error.is_permission() && call.len() > 1 => {
+                        apart.extend(call.chunks(1));
                     }
-                }
-                // This includes an unexpected reply, because its server is not Redis.
-                Err(error) => {
-                    lost.extend(call);
-                    why.get_or_insert(error);
+                    Err(error) if error.is_without_effect() => {
+                        let error = error.naming(RIGHTS);
+                        for unit in call {
+                            unit.note(iter::repeat(Err(error.clone())), outcomes);
+                        }
+                    }
+                    // This includes an unexpected reply, because its server is not Redis.
+                    Err(error) => {
+                        lost.extend(call);
+                        why.get_or_insert(error);
+                    }
                 }
             }
+            calls = apart;
         }
         let Some(why) = why else { return };
-        for (unit, became) in lost.iter().zip(self.found_back(&lost, &why).await) {
-            unit.note(became, outcomes);
+        let mut found = self.found_back(&lost, &why).await.into_iter();
+        for unit in lost {
+            unit.note(&mut found, outcomes);
         }
     }
 
@@ -136,7 +149,7 @@ impl Writer {
     /// If only some keys of a unit exist, the others have expired. If none exists, the call may still
     /// be executed later, so its outcome is unknown. The outcome of a key that cannot be read is
     /// unknown too.
-    async fn found_back(&self, lost: &[&RestoreUnit<'_>], why: &StoreError) -> Vec<RestoreResult> {
+    async fn found_back(&self, lost: &[&RestoreUnit<'_>], why: &StoreError) -> Vec<KeyResult> {
         let mut redis_keys: Vec<&[u8]> = Vec::new();
         for unit in lost {
             redis_keys.extend(unit.record.keys.iter().map(|key| key.saved.redis_key.as_slice()));
@@ -154,14 +167,15 @@ impl Writer {
             }
         }
         let mut rest = &now[..];
-        let mut results: Vec<RestoreResult> = Vec::with_capacity(lost.len());
+        let mut found = Vec::with_capacity(now.len());
+        let mut unknown_records = 0;
         for RestoreUnit { record, .. } in lost {
             let (current, more) = rest.split_at(record.keys.len());
             rest = more;
             let any_there = current.iter().any(|key| matches!(key, CurrentKey::There(..)));
-            let mut result = Vec::with_capacity(current.len());
+            let first = found.len();
             for (key, current) in record.keys.iter().zip(current) {
-                result.push(match current {
+                found.push(match current {
                     CurrentKey::There(dump, seen) if is_back(&key.saved, dump, seen) => {
                         Ok(RestoreOutcome::FoundBack(outlook::left(&key.saved, None)))
                     }
@@ -170,18 +184,14 @@ impl Writer {
                     CurrentKey::Absent | CurrentKey::Unread => Err(why.clone()),
                 });
             }
-            results.push(result);
+            unknown_records += usize::from(found[first..].iter().any(Result::is_err));
         }
-        let unknown_records =
-            results.iter().filter(|result| result.iter().any(Result::is_err)).count();
         let what = format!("the return of {unknown_records} of {} records", lost.len());
         let unknown = self.outcome_unknown(what, why);
-        for outcome in results.iter_mut().flatten() {
-            if outcome.is_err() {
-                *outcome = Err(unknown.clone());
-            }
+        for outcome in found.iter_mut().filter(|outcome| outcome.is_err()) {
+            *outcome = Err(unknown.clone());
         }
-        results
+        found
     }
 }
 
@@ -244,8 +254,9 @@ struct RestoreUnit<'a> {
 
 impl RestoreUnit<'_> {
     /// Notes the outcomes of its Redis keys.
-    fn note(&self, became: RestoreResult, outcomes: &mut [RestoreResult]) {
-        for (outcome, became) in outcomes[self.index][self.first..].iter_mut().zip(became) {
+    fn note(&self, became: impl Iterator<Item = KeyResult>, outcomes: &mut [RestoreResult]) {
+        let outcomes = &mut outcomes[self.index][self.first..][..self.record.keys.len()];
+        for (outcome, became) in outcomes.iter_mut().zip(became) {
             *outcome = became;
         }
     }
@@ -270,7 +281,7 @@ fn command(script: ScriptRef<'_>, units: &[RestoreUnit<'_>]) -> Cmd {
             deadlines.push("-".to_owned());
         }
     }
-    let mut command = script.command(scripts::RESTORE_MANY_IF_ABSENT);
+    let mut command = script.command("EVAL", scripts::RESTORE_MANY_IF_ABSENT);
     command.arg(redis_keys.len()).arg(redis_keys).arg(payloads).arg(deadlines);
     command
 }

@@ -16,11 +16,13 @@ pub(in crate::store) enum ScriptRef<'a> {
 }
 
 impl ScriptRef<'_> {
-    /// The beginning of a call.
-    pub(in crate::store) fn command(self, script: &str) -> Cmd {
+    /// The beginning of a call by EVAL or EVAL_RO.
+    pub(in crate::store) fn command(self, eval: &str, script: &str) -> Cmd {
         match self {
-            Self::Text => redis::cmd("EVAL").arg(script).to_owned(),
-            Self::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
+            Self::Text => redis::cmd(eval).arg(script).to_owned(),
+            Self::Digest(digest) => {
+                redis::cmd(&eval.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use super::restore_outcome::{RestoreOutcome, RestoreResult, Return};
+use super::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
 use super::{RIGHTS, RestoreUnit};
 use crate::domain::hash_slot;
 use crate::domain::record::Observation;
@@ -58,38 +58,34 @@ impl Client {
         self.is_cluster() && !hash_slot::is_one(record.all())
     }
 
-    /// The outcomes of the Redis keys of each unit in the script's reply.
+    /// The outcome of each Redis key of these units, in the script's reply.
     pub(super) fn restored(
         &self,
         reply: Value,
         units: &[RestoreUnit<'_>],
-    ) -> Result<Vec<RestoreResult>, StoreError> {
+    ) -> Result<Vec<KeyResult>, StoreError> {
         let mut parts = reply::array(reply).unwrap_or_default().into_iter();
         let mut letters = parts.next().and_then(reply::bytes).unwrap_or_default().into_iter();
         // The script replies -1 if the Redis user may not send TIME.
         let now = parts.next().as_ref().and_then(reply::integer);
         let now = now.and_then(|now| u64::try_from(now).ok());
-        let mut results = Vec::with_capacity(units.len());
-        for unit in units {
-            let mut result = Vec::with_capacity(unit.record.keys.len());
-            for key in &unit.record.keys {
-                result.push(match letters.next() {
-                    Some(b'R') => Ok(RestoreOutcome::Restored(left(&key.saved, now))),
-                    Some(b'P') => Ok(RestoreOutcome::Present),
-                    Some(b'B') => Ok(RestoreOutcome::Barred),
-                    Some(b'E') => Ok(RestoreOutcome::Expired),
-                    Some(b'X') => match parts.next() {
-                        Some(Value::ServerError(error)) => {
-                            Err(self.error(&error.into()).naming(RIGHTS))
-                        }
-                        _ => return Err(self.unexpected("EVAL")),
-                    },
+        let mut outcomes = Vec::new();
+        for key in units.iter().flat_map(|unit| &unit.record.keys) {
+            outcomes.push(match letters.next() {
+                Some(b'R') => Ok(RestoreOutcome::Restored(left(&key.saved, now))),
+                Some(b'P') => Ok(RestoreOutcome::Present),
+                Some(b'B') => Ok(RestoreOutcome::Barred),
+                Some(b'E') => Ok(RestoreOutcome::Expired),
+                Some(b'X') => match parts.next() {
+                    Some(Value::ServerError(error)) => {
+                        Err(self.error(&error.into()).naming(RIGHTS))
+                    }
                     _ => return Err(self.unexpected("EVAL")),
-                });
-            }
-            results.push(result);
+                },
+                _ => return Err(self.unexpected("EVAL")),
+            });
         }
-        if letters.next().is_some() { Err(self.unexpected("EVAL")) } else { Ok(results) }
+        if letters.next().is_some() { Err(self.unexpected("EVAL")) } else { Ok(outcomes) }
     }
 }
 
