@@ -99,18 +99,23 @@ pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// `purge` beside names piped into UNLINK. Both leave nothing, so the records are written anew for each.
+/// `purge` beside names piped into UNLINK. Both leave nothing, so the records are written anew for each. `undo` beside the purge that
+/// it reverts.
 pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let path = socket.display().to_string();
     let state = std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
     let pipe =
         format!("redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink");
+    let on_server = |program: &str, more: &[&str]| {
+        let env = format!("XDG_STATE_HOME={}", state.display());
+        words(&[&["env", &env, program, "-s", &path][..], more].concat())
+    };
     let purge = |program: &str, more: &[&str]| {
         let chosen = ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
-        let mut command = words(&["env", &format!("XDG_STATE_HOME={}", state.display()), program, "-s", &path]);
-        command.extend(words(&[&chosen, more].concat()));
-        command
+        on_server(program, &[&chosen, more].concat())
     };
+    let undo = on_server(&setup.idemctl, &["undo", "--yes"]);
+    let mut undos = Vec::new();
     let mut contenders = vec![
         ("idemctl purge --no-backup", purge(&setup.idemctl, &["--no-backup"])),
         ("idemctl purge", purge(&setup.idemctl, &[])),
@@ -122,9 +127,12 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     }
     let mut runs = vec![Vec::new(); contenders.len()];
     for _ in 0..setup.rounds {
-        for ((_, command), runs) in contenders.iter().zip(&mut runs) {
+        for ((name, command), runs) in contenders.iter().zip(&mut runs) {
             server::seed(socket, setup.records)?;
             runs.push(measure::program(command, socket)?);
+            if *name == "idemctl purge" {
+                undos.push(measure::program(&undo, socket)?);
+            }
             let _ = std::fs::remove_dir_all(&state);
         }
     }
@@ -132,7 +140,8 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
         "\n{:<44} {:>8} {:>9} {:>9} {:>9} {:>9} {:>8}",
         "Removing every record", "wall s", "x unlink", "server s", "x unlink", "peak MB", "p99 ms"
     );
-    for ((name, _), ours) in contenders.iter().zip(&runs) {
+    let rows = contenders.iter().map(|(name, _)| *name).zip(&runs);
+    for (name, ours) in rows.chain([("idemctl undo", &undos)]) {
         let (run, ratio) = (measure::median(ours), measure::ratio(ours, &runs[2]));
         let (server, wall) = (measure::server_ratio(ours, &runs[2]), run.wall.as_secs_f64());
         // Of a pipe only the shell is watched.
@@ -158,6 +167,10 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     }
     let p99 = alone.p99_ms().max(measure::median(&runs[1]).p99_ms());
     goals.push(Goal::millis("purge: another client's GET, p99", 3.0, p99));
+    goals.push(Goal::ratio("undo: the purge", 1.5, measure::ratio(&undos, &runs[1])));
+    goals.push(Goal::ratio("undo: the server's time for the purge", 1.5, measure::server_ratio(&undos, &runs[1])));
+    goals.push(Goal::megabytes("undo: peak memory", 32.0, measure::median(&undos).peak_mb()));
+    goals.push(Goal::millis("undo: another client's GET, p99", 5.0, measure::median(&undos).p99_ms()));
     Ok(goals)
 }
 

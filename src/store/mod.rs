@@ -13,7 +13,6 @@ mod sandbox;
 mod scripts;
 
 pub use self::change::guarded_step::{GuardedOutcome, StepLock};
-pub(crate) use self::change::restore::RestoreResult;
 pub use self::change::restore::{KeyResult, RestoreOutcome, Return};
 pub(crate) use self::change::set_words;
 pub use self::change::{Change, KeyAction, Outcome, PriorValue, Writer};

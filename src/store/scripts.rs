@@ -10,7 +10,7 @@ pub(super) const CHANGE_MANY_IF_SAME: &str = concat!(
     include_str!("../../lua/admin/shared/deadline.lua"),
     include_str!("../../lua/admin/change_many_if_same.lua")
 );
-pub(super) const RESTORE_IF_ABSENT: &str = concat!(
+pub(super) const RESTORE_MANY_IF_ABSENT: &str = concat!(
     include_str!("../../lua/admin/shared/deadline.lua"),
-    include_str!("../../lua/admin/restore_if_absent.lua")
+    include_str!("../../lua/admin/restore_many_if_absent.lua")
 );

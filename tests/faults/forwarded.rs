@@ -31,7 +31,7 @@ const REFUSALS: [&str; 4] = [
 /// True for the request that changes something.
 fn changes(sent: &[u8], words: &[&str]) -> bool {
     match words[0] {
-        "restore" | "undo" => says(sent, "restore_if_absent"),
+        "restore" | "undo" => says(sent, "restore_many_if_absent"),
         "extend" => says(sent, "PEXPIREAT"),
         "release" | "begin" | "complete" => says(sent, "EXEC"),
         _ => says(sent, "UNLINK"),

@@ -125,7 +125,7 @@ fn a_removal_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
 fn a_restore_whose_reply_is_lost_is_read_back_and_what_nobody_knows_is_noted() {
     for (delivers, code, noted) in [(true, 0, "restored"), (false, 7, "outcome-unknown")] {
         let stage = Stage::new(&[]);
-        let socket = proxy::breaks_at(&stage.server, "restore_if_absent", delivers);
+        let socket = proxy::breaks_at(&stage.server, "restore_many_if_absent", delivers);
         let run = stage.server.through(&socket, ADDITIONS[0]).exits(code);
         let told = if delivers {
             "Restored 1 of 1 Redis key"

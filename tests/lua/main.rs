@@ -26,7 +26,7 @@ mod reference_complete;
 mod reference_model;
 mod reference_owner;
 mod reference_renew;
-mod restore_if_absent;
+mod restore_many_if_absent;
 mod schema_calls;
 mod sent;
 mod set_completed;

@@ -71,7 +71,7 @@ const CALLERS: &[(&str, Caller)] = &[
     ("admin/read_records", send_read_records),
     ("admin/change_many_if_same", send_removal),
     ("admin/change_many_if_same", send_expiry),
-    ("admin/restore_if_absent", send_restore_if_absent),
+    ("admin/restore_many_if_absent", send_restore_many_if_absent),
 ];
 
 fn send_read_records(library: &Library, redis_keys: &[Vec<u8>]) {
@@ -88,7 +88,7 @@ fn send_expiry(library: &Library, redis_keys: &[Vec<u8>]) {
 }
 
 /// A backup holds the Redis keys of a record together.
-fn send_restore_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
+fn send_restore_many_if_absent(library: &Library, redis_keys: &[Vec<u8>]) {
     let key = |redis_key: &Vec<u8>| HeldKey {
         role: None,
         saved: Saved {

@@ -7,7 +7,7 @@ use idemctl::domain::schema::{Action, Call, Meaning, Reply, Schema, Step};
 use idemctl::domain::step::inputs::StepInputs;
 use idemctl::domain::step::reply::StepReply;
 use idemctl::schemas::{self, Deployment};
-use redis::{Connection, Value};
+use redis::{Connection, ConnectionLike as _, Value};
 
 /// Strings that are no record of any service: other text, other JSON, no JSON, other bytes.
 pub const STRAY: &[&[u8]] = &[
@@ -79,16 +79,8 @@ pub fn try_ask<W: AsRef<[u8]>>(
     for word in words {
         command.arg(word.as_ref());
     }
-    match command.query(connection) {
-        Ok(value) => Ok(step_reply(value)),
-        Err(error) => match error.code() {
-            Some(code) => Ok(StepReply::Error {
-                code: code.to_owned(),
-                message: error.detail().unwrap_or_default().to_owned(),
-            }),
-            None => Err(error),
-        },
-    }
+    // `Cmd::query` gives an error inside an array in place of the array.
+    Ok(step_reply(connection.req_command(&command)?))
 }
 
 /// Sends a script as a service does.
@@ -130,6 +122,10 @@ fn step_reply(value: Value) -> StepReply {
         Value::SimpleString(text) => StepReply::Text(text.into_bytes()),
         Value::Okay => StepReply::Text(b"OK".to_vec()),
         Value::Array(items) => StepReply::Array(items.into_iter().map(step_reply).collect()),
+        Value::ServerError(error) => StepReply::Error {
+            code: error.code().to_owned(),
+            message: error.details().unwrap_or_default().to_owned(),
+        },
         other => panic!("a reply no schema can speak of: {other:?}"),
     }
 }

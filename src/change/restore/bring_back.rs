@@ -2,22 +2,24 @@
 
 use anyhow::Result;
 
-use super::rows::RestoredRows;
+use super::rows::{RestoredRows, keys_of};
 use super::source::{CheckedBackup, KeysToRestore};
 use crate::change::{self, AuditLog, Noted};
 use crate::domain::history::OUTCOME_UNKNOWN;
 use crate::domain::record::KeyIdentity;
-use crate::exit::{self, CommandError, Exit};
+use crate::exit::{self, CommandError};
 use crate::interrupt::Interrupt;
 use crate::session::Session;
 use crate::store::backup::{Held, HeldKey};
-use crate::store::{Client, RestoreResult, StoreError, Writer};
+use crate::store::{Client, KeyResult, StoreError, Writer};
 
-/// Records that a round trip brings back at most. Larger batches delay other clients.
-const BATCH: usize = 100;
+/// Records that are restored in a round trip, and noted together, at most. A purge changes as many
+/// at a time.
+const BATCH: usize = 500;
 
-/// Bytes of values after which a round trip takes no more records. They are in memory together, and
-/// the limit is that of one call which changes records (`MAX_BYTES` in `store/change/batch.rs`).
+/// Bytes of values that a round trip restores at most, unless a single record is larger. They are in
+/// memory together, and the limit is that of one call which changes records (`MAX_BYTES` in
+/// `store/change/batch.rs`).
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The warning for a cluster that keeps the Redis keys of a record apart.
@@ -49,33 +51,23 @@ impl Mode<'_> {
         of: &KeysToRestore<'_>,
         file: &str,
     ) -> Result<Taken> {
-        let mut returns = Vec::with_capacity(batch.len());
-        let mut counts = Vec::with_capacity(batch.len());
-        for held in batch {
-            let of_record = of.returns(held);
-            counts.push(of_record.len());
-            returns.extend(of_record);
-        }
+        let returns: Vec<_> = batch.iter().flat_map(|held| of.returns(held)).collect();
         let (writer, audit_log) = match self {
             Self::Looks(client) => {
-                return Ok((per_record(client.would_restore(&returns).await?, &counts), Ok(())));
+                return Ok((client.would_restore(&returns).await?.concat(), Ok(())));
             }
             Self::Restores(writer, audit_log) => (writer, audit_log),
         };
         let (restored, ended) = writer.restore(&returns).await;
-        let restored = per_record(restored, &counts);
+        let restored = restored.concat();
         let mut ended = ended.map_err(anyhow::Error::from);
         let mut back = Vec::new();
         let mut unknown = Vec::new();
-        for (held, became) in batch.iter().zip(&restored) {
-            for (key, became) in held.keys.iter().zip(became) {
-                match became {
-                    Ok(outcome) if outcome.is_back() => back.push(noted_of(held, key, true)),
-                    Err(StoreError::OutcomeUnknown { .. }) => {
-                        unknown.push(noted_of(held, key, false))
-                    }
-                    Ok(_) | Err(_) => {}
-                }
+        for ((held, key), became) in keys_of(batch).zip(&restored) {
+            match became {
+                Ok(outcome) if outcome.is_back() => back.push(noted_of(held, key, true)),
+                Err(StoreError::OutcomeUnknown { .. }) => unknown.push(noted_of(held, key, false)),
+                Ok(_) | Err(_) => {}
             }
         }
         for (what, noted) in [("restored", back), (OUTCOME_UNKNOWN, unknown)] {
@@ -89,21 +81,8 @@ impl Mode<'_> {
     }
 }
 
-type Taken = (Vec<RestoreResult>, Result<()>);
-
-/// One result for each record, some of which come back in more than one call.
-fn per_record(results: Vec<RestoreResult>, counts: &[usize]) -> Vec<RestoreResult> {
-    let mut results = results.into_iter();
-    let mut records = Vec::with_capacity(counts.len());
-    for count in counts {
-        let of_record: Vec<_> = results.by_ref().take(*count).collect();
-        if of_record.is_empty() {
-            break;
-        }
-        records.push(of_record.into_iter().flatten().collect());
-    }
-    records
-}
+/// The outcome of each Redis key of a batch, and how bringing it back ended.
+type Taken = (Vec<KeyResult>, Result<()>);
 
 /// Brings the wanted Redis keys of a backup back; false when Ctrl-C came before the end.
 pub async fn bring_back(
@@ -115,12 +94,11 @@ pub async fn bring_back(
     interrupt: &Interrupt,
 ) -> Result<bool> {
     let progress = session.ui.progress_of("Redis keys", Some(source.wanted));
+    let file = source.file.clone();
     let mut told_apart = false;
-    loop {
-        let batch = next_batch(source, of)?;
-        if batch.is_empty() {
-            return Ok(true);
-        }
+    let mut beyond = None;
+    let mut batch = next_batch(source, of, &mut beyond)?;
+    while !batch.is_empty() {
         if interrupt.is_raised() {
             return Ok(false);
         }
@@ -128,34 +106,46 @@ pub async fn bring_back(
             told_apart = true;
             session.ui.warning(APART);
         }
-        let file = source.file.clone();
-        let (outcomes, ended) = mode.take(session, &batch, of, &file).await?;
+        // The next records are read while the server restores these.
+        let taking = mode.take(session, &batch, of, &file);
+        let reading = async { next_batch(source, of, &mut beyond) };
+        let (taken, next) = tokio::join!(taking, reading);
+        let (outcomes, ended) = taken?;
         let refusal = rows.add(session, &batch, outcomes);
         progress.set_position(rows.seen());
         if let Some(refusal) = refusal {
-            return Err(refused(refusal));
+            return Err(refusal.into());
         }
         ended?;
+        batch = next?;
     }
+    Ok(true)
 }
 
+/// The next records. `beyond` keeps the one that is too large for this round trip.
 fn next_batch(
     source: &mut CheckedBackup,
     of: &KeysToRestore<'_>,
+    beyond: &mut Option<Held>,
 ) -> Result<Vec<Held>, CommandError> {
-    let mut batch = Vec::new();
-    let mut bytes = 0;
+    let mut batch: Vec<Held> = beyond.take().into_iter().collect();
+    let mut bytes: usize = batch.iter().map(size).sum();
     while batch.len() < BATCH && bytes < BATCH_BYTES {
-        match source.next()? {
-            None => break,
-            Some(held) if of.holds(&held) => {
-                bytes += held.keys.iter().map(|key| key.saved.dump.len()).sum::<usize>();
+        let Some(held) = source.next()? else { break };
+        if of.holds(&held) {
+            bytes += size(&held);
+            if bytes > BATCH_BYTES && !batch.is_empty() {
+                *beyond = Some(held);
+            } else {
                 batch.push(held);
             }
-            Some(_) => {}
         }
     }
     Ok(batch)
+}
+
+fn size(held: &Held) -> usize {
+    held.keys.iter().map(|key| key.saved.dump.len()).sum()
 }
 
 /// A Redis key that came back to a place that was empty.
@@ -201,22 +191,4 @@ pub fn finish(
         }
     }
     Ok(())
-}
-
-/// A refusal of the values' bytes. The backup's own checksum holds, so the server does not know the
-/// format of the bytes.
-fn refused(error: StoreError) -> anyhow::Error {
-    let text = error.to_string();
-    if !text.contains("DUMP payload version") && !text.contains("Bad data format") {
-        return error.into();
-    }
-    CommandError::new(
-        Exit::RefusedForNow,
-        format!("the server cannot read the format of the values in this backup: {text}"),
-    )
-    .hint(
-        "the values come from a newer Redis or from another kind of server; restore to the original \
-        version or a newer one",
-    )
-    .into()
 }

@@ -16,7 +16,7 @@ use crate::render::document::Streamed;
 use crate::render::{escape, words};
 use crate::session::Session;
 use crate::store::backup::{Held, HeldKey};
-use crate::store::{RestoreOutcome, RestoreResult, StoreError};
+use crate::store::{KeyResult, RestoreOutcome, StoreError};
 
 pub use crate::render::change::restored::RestoredKey;
 
@@ -41,6 +41,8 @@ pub enum Ending {
     Untold,
     /// No node of the cluster serves its slot as a whole, because the slot is being moved.
     Moving,
+    /// The server cannot read the format of a value of its record.
+    Refused,
     /// It could not be read: its node does not answer, or the Redis user may not read it.
     Unread,
 }
@@ -48,7 +50,7 @@ pub enum Ending {
 as_str!(Ending);
 
 /// The endings of Redis keys that did not come back, with the reasons.
-const LEFT: [(Ending, &str); 8] = [
+const LEFT: [(Ending, &str); 9] = [
     (Ending::Present, "already present, left unchanged"),
     (
         Ending::Locked,
@@ -58,6 +60,11 @@ const LEFT: [(Ending, &str); 8] = [
     (Ending::Completed, "not restored, because a result is stored"),
     (Ending::Expired, "expired since"),
     (Ending::Moving, "not restored, because their cluster slot is being moved"),
+    (
+        Ending::Refused,
+        "not restored, because the server cannot read the format of their values, which come from \
+        a newer Redis or another kind of server",
+    ),
     (Ending::Changed, "changed since the operation, left unchanged"),
     (
         Ending::Untold,
@@ -67,7 +74,7 @@ const LEFT: [(Ending, &str); 8] = [
 ];
 
 /// How many of them a restore knows: the others are of an undo.
-const OF_RESTORE: usize = 5;
+const OF_RESTORE: usize = 6;
 
 /// Redis keys of one ending that are named with their errors at most.
 const MAX_NAMED: u64 = 5;
@@ -114,7 +121,7 @@ pub struct RestoredRows {
     /// So many rows are shown at most.
     most: u64,
     /// By [`Ending`].
-    counts: [u64; 10],
+    counts: [u64; 11],
     /// Restored Redis keys whose reply was lost: reading back showed that they are back.
     pub read_back: u64,
     /// Locks without expiry among the restored Redis keys, if somebody has to remove them.
@@ -136,7 +143,7 @@ impl RestoredRows {
             dry_run,
             undoes: None,
             most: u64::MAX,
-            counts: [0; 10],
+            counts: [0; 11],
             read_back: 0,
             endless: 0,
             needs_ttl: HashMap::new(),
@@ -213,10 +220,9 @@ impl RestoredRows {
         self.seen() - self.restored() - self.count(Ending::Expired)
     }
 
-    /// True if a Redis key did not come back because its slot is being moved, or its node does not
-    /// answer: a later run may bring it back.
+    /// True if a Redis key did not come back because of its node: a later run may bring it back.
     pub fn may_go_on(&self) -> bool {
-        self.count(Ending::Moving) + self.count(Ending::Unread) > 0
+        self.count(Ending::Moving) + self.count(Ending::Refused) + self.count(Ending::Unread) > 0
     }
 
     /// Names a Redis key that did not come back because of an error. Called before its row is
@@ -234,38 +240,37 @@ impl RestoredRows {
     }
 
     /// Takes a batch; gives the worst error in the batch: an unknown outcome, else the first
-    /// refusal. A Redis key whose slot is being moved is told of in its row: the others may do
-    /// well.
+    /// refusal. A Redis key whose slot is being moved, or whose value the server cannot read, is
+    /// told of in its row: the others may do well.
     pub fn add(
         &mut self,
         session: &mut Session,
         batch: &[Held],
-        outcomes: Vec<RestoreResult>,
+        outcomes: Vec<KeyResult>,
     ) -> Option<StoreError> {
         let mut refusal = None;
         let mut text = String::new();
-        for (held, outcomes) in batch.iter().zip(outcomes) {
-            for (key, outcome) in held.keys.iter().zip(outcomes) {
-                match outcome {
-                    Ok(outcome) => {
-                        let ending = Ending::of(key, outcome);
-                        let row = row_of(held, key, Some(outcome));
-                        text.push_str(&self.row(row, ending, session.ui.view().width));
-                        self.read_back +=
-                            u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
-                    }
-                    Err(error @ StoreError::OutcomeUnknown { .. }) => refusal = Some(error),
-                    Err(error) if error.is_of_the_slot() => {
-                        self.say_error(session, Ending::Moving, &key.saved.redis_key, &error);
-                        text.push_str(&self.row(
-                            row_of(held, key, None),
-                            Ending::Moving,
-                            session.ui.view().width,
-                        ));
-                    }
-                    Err(error) => refusal = refusal.or(Some(error)),
+        for ((held, key), outcome) in keys_of(batch).zip(outcomes) {
+            let (ending, outcome) = match outcome {
+                Ok(outcome) => {
+                    self.read_back += u64::from(matches!(outcome, RestoreOutcome::FoundBack(_)));
+                    (Ending::of(key, outcome), Some(outcome))
                 }
-            }
+                Err(error) => {
+                    let ending = if error.is_of_the_slot() {
+                        Ending::Moving
+                    } else if error.is_of_the_payload() {
+                        Ending::Refused
+                    } else {
+                        refusal = StoreError::prefer_unknown_outcome_or_first(refusal, Some(error));
+                        continue;
+                    };
+                    self.say_error(session, ending, &key.saved.redis_key, &error);
+                    (ending, None)
+                }
+            };
+            let row = row_of(held, key, outcome);
+            text.push_str(&self.row(row, ending, session.ui.view().width));
         }
         self.show(session, text);
         refusal
@@ -396,6 +401,11 @@ impl RestoredRows {
         }
         text
     }
+}
+
+/// The Redis keys of a batch, each with its record.
+pub(super) fn keys_of(batch: &[Held]) -> impl Iterator<Item = (&Held, &HeldKey)> {
+    batch.iter().flat_map(|held| held.keys.iter().map(move |key| (held, key)))
 }
 
 fn row_of<'a>(

@@ -55,18 +55,14 @@ impl KeysToRestore<'_> {
             let is_passed = self.args.replace_locked && beside.role == Role::Lock;
             bars.extend(beside.bars().filter(|_| !is_passed));
         }
-        let keys: Vec<_> = held.keys.iter().collect();
-        if self.args.replace_locked {
-            // The lock is the first Redis key of a record.
-            let (locks, rest): (Vec<_>, Vec<_>) =
-                keys.into_iter().partition(|key| key.role == Some(Role::Lock));
-            if locks.is_empty() || rest.is_empty() {
-                return vec![Return { keys: [locks, rest].concat(), bars }];
-            }
-            let lock = Return { keys: locks, bars: Vec::new() };
-            return vec![lock, Return { keys: rest, bars }];
+        // The lock is the first Redis key of a record.
+        let is_apart = |key: &&HeldKey| self.args.replace_locked && key.role == Some(Role::Lock);
+        let (locks, rest): (Vec<_>, Vec<_>) = held.keys.iter().partition(is_apart);
+        if locks.is_empty() || rest.is_empty() {
+            return vec![Return { keys: [locks, rest].concat(), bars }];
         }
-        vec![Return { keys, bars }]
+        let lock = Return { keys: locks, bars: Vec::new() };
+        vec![lock, Return { keys: rest, bars }]
     }
 }
 

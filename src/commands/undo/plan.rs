@@ -56,14 +56,9 @@ pub(super) async fn plan(
         redis_keys.push(keys);
     }
     // The server computes a checksum from the whole value, so it is asked only if the log has one.
-    let mut needs_checksums = false;
-    for record in records {
-        for change in &record.changes {
-            if let Some(after) = &change.after {
-                needs_checksums |= after.needs_checksum();
-            }
-        }
-    }
+    let mut after =
+        records.iter().flat_map(|record| &record.changes).flat_map(|change| &change.after);
+    let needs_checksums = after.any(KeyIdentity::needs_checksum);
     let seen = client.look_whole(&redis_keys, needs_checksums).await?;
     let is_nothing_read = seen.iter().all(Result::is_err);
     let reader = client.reader();
@@ -269,11 +264,7 @@ fn prior_source<'a>(
     now_ms: Option<u64>,
 ) -> PriorSource<'a> {
     let Some(before) = &change.before else { return PriorSource::Unknown };
-    let has_expired = match (before.expires_at_ms(), now_ms) {
-        (Some(at), Some(now)) => at <= now,
-        _ => false,
-    };
-    if before.is_absent() || has_expired {
+    if before.is_absent() || change.has_ended(now_ms) {
         return PriorSource::Known(PriorValue::Nothing);
     }
     // Only the expiry changed, as after `extend`, so no backup is needed.

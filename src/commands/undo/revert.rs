@@ -214,16 +214,10 @@ async fn revert(
     let step = JournalStep { label, before: changed, after: after.as_ref(), key_index: 0 };
     journal.note_step(writer, step, what, now).await?;
     match lost {
-        Some((why, sent_to)) => Err(unknown(sent_to, planned, &why).into()),
+        Some((why, target)) => {
+            let what = format!("the return of {}", label.name.text());
+            Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
+        }
         None => Ok(true),
     }
-}
-
-fn unknown(target: String, planned: &PlannedRecord, why: &StoreError) -> StoreError {
-    let mut keys = Vec::with_capacity(planned.changed.keys.len());
-    for key in &planned.changed.keys {
-        keys.push(format!("{:?}", bstr::BStr::new(&key.redis_key)));
-    }
-    let what = format!("the return of {}", keys.join(" and "));
-    StoreError::OutcomeUnknown { target, what, why: why.to_string() }
 }

@@ -107,7 +107,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<BackupLine, LineFault> {
     if fields.format.is_none() {
         return Err(LineFault::Foreign);
     }
-    if let Some(fault) = other_version(bytes) {
+    if fields.format != Some(FORMAT)
+        && let Some(fault) = other_version(bytes)
+    {
         return Err(fault);
     }
     if !integrity::is_sealed(bytes) {

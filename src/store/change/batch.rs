@@ -373,10 +373,7 @@ pub(in crate::store) fn parse_letters(reply: &[u8], action: KeyAction) -> Option
 
 /// A call that changes some records.
 fn call(action: KeyAction, script: ScriptRef<'_>, sent: &[Sent<'_>]) -> Cmd {
-    let mut command = match script {
-        ScriptRef::Text => redis::cmd("EVAL").arg(scripts::CHANGE_MANY_IF_SAME).to_owned(),
-        ScriptRef::Digest(digest) => redis::cmd("EVALSHA").arg(digest).to_owned(),
-    };
+    let mut command = script.command("EVAL", scripts::CHANGE_MANY_IF_SAME);
     command.arg(sent.len());
     for key in sent {
         command.arg(&key.seen.redis_key);

@@ -15,6 +15,18 @@ pub(in crate::store) enum ScriptRef<'a> {
     Digest(&'a str),
 }
 
+impl ScriptRef<'_> {
+    /// The beginning of a call by EVAL or EVAL_RO.
+    pub(in crate::store) fn command(self, eval: &str, script: &str) -> Cmd {
+        match self {
+            Self::Text => redis::cmd(eval).arg(script).to_owned(),
+            Self::Digest(digest) => {
+                redis::cmd(&eval.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
+            }
+        }
+    }
+}
+
 impl Client {
     /// Calls a script by its digest and returns a reply or an error for each call. A node that
     /// answers NOSCRIPT has not executed the call, so idemctl sends it again with the text.
@@ -52,7 +64,8 @@ impl Client {
         Ok(replies)
     }
 
-    async fn send_each(&self, commands: Vec<Cmd>) -> Vec<ClientReply> {
+    /// Sends commands in one write per node, and returns a reply or an error for each.
+    pub(in crate::store) async fn send_each(&self, commands: Vec<Cmd>) -> Vec<ClientReply> {
         let mut pipeline = redis::pipe();
         for command in commands {
             pipeline.add_command(command);

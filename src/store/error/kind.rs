@@ -145,6 +145,12 @@ impl StoreError {
         }
     }
 
+    /// True if RESTORE cannot read the format of the bytes.
+    pub fn is_of_the_payload(&self) -> bool {
+        matches!(self, Self::ErrorReply { why, .. }
+            if why.contains("DUMP payload version") || why.contains("Bad data format"))
+    }
+
     /// True if the server does not know the command.
     pub fn is_unknown_command(&self) -> bool {
         match self {

@@ -401,12 +401,7 @@ fn read_calls(
     };
     let mut calls: Vec<Cmd> = Vec::with_capacity(units.len());
     for redis_keys in units {
-        let mut call = match script {
-            ScriptRef::Text => redis::cmd(command).arg(scripts::READ_RECORDS).to_owned(),
-            ScriptRef::Digest(digest) => {
-                redis::cmd(&command.replace("EVAL", "EVALSHA")).arg(digest).to_owned()
-            }
-        };
+        let mut call = script.command(command, scripts::READ_RECORDS);
         call.arg(redis_keys.len()).arg(redis_keys).arg(head_length).arg(detail.as_arg());
         calls.push(call);
     }

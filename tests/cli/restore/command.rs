@@ -248,7 +248,7 @@ fn a_server_that_does_not_know_the_format_says_so() {
     // "\0\x01x", version 0xfff0, and the checksum of that.
     line["keys"][0]["dump_base64"] = NEWER.into();
     restore(&server, &backup::write(&server, &[line]), &[])
-        .exits(6)
+        .exits(3)
         .says("cannot read the format")
         .says("newer");
 }
@@ -273,10 +273,35 @@ fn many_go_in_batches() {
     let lines: Vec<_> = keys.iter().map(|key| backup::line(&server, key)).collect();
     let file = backup::write(&server, &lines);
     server.send::<()>(&[b"FLUSHALL"]);
+    server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
     let run = restore(&server, &file, &["-o", "json"]).exits(0).json();
-    assert_eq!(run["restored"], 350);
+    assert_eq!((&run["restored"], server.calls("eval")), (&350.into(), 4));
     assert!(keys.iter().all(|key| server.get(key).unwrap() == key.as_bytes()));
     assert_eq!(server.audited().len(), 350);
+}
+
+/// Rule: a call restores at most 4 MiB of values, or a single larger record.
+#[test]
+fn large_values_do_not_share_a_call() {
+    let server = Server::start();
+    let mut lines = Vec::new();
+    for (index, size) in [3_000_usize, 3_000, 1_000, 5_000, 1_000].into_iter().enumerate() {
+        // Bytes that DUMP cannot compress.
+        let mut state = index as u32 + 1;
+        let value: Vec<u8> = (0..size << 10)
+            .map(|_| {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                state.to_be_bytes()[0]
+            })
+            .collect();
+        server.put(&format!("idem:{index}"), value);
+        lines.push(backup::line(&server, &format!("idem:{index}")));
+    }
+    let file = backup::write(&server, &lines);
+    server.send::<()>(&[b"FLUSHALL"]);
+    server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+    restore(&server, &file, &[]).exits(0);
+    assert_eq!((server.size(), server.calls("eval")), (5, 4));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! What an operation removed comes back as `restore` brings it back.
 
+use serde_json::Value;
+
 use super::{DONE, PENDING, pttl};
 use crate::support::{FOREVER, Server, backup};
 
@@ -130,4 +132,41 @@ fn what_expires_in_a_distant_year_comes_back_to_the_millisecond() {
             }
         }
     }
+}
+
+/// Rule: records come back in calls of up to a hundred, and one that cannot come back keeps no other one away.
+#[test]
+fn a_thousand_come_back_in_few_calls_but_for_those_that_cannot() {
+    let keys: Vec<_> = (0..1_000).map(|index| format!("idempotency:{index}")).collect();
+    let server = Server::filled(keys.iter().map(|key| (key, DONE)), 600_000);
+    server.idemctl(&["purge", "--all", "--yes", "--backup", "b"]).exits(0);
+    let file = server.folder().join("b");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    lines.retain(|line| line.get("end").is_none());
+    for line in &mut lines {
+        line.as_object_mut().unwrap().remove("crc64");
+        if line["key"] == "500" {
+            let dump = backup::of_later_version(&line["keys"][0]["dump_base64"]);
+            line["keys"][0]["dump_base64"] = dump.into();
+        } else if line["key"] == "600" {
+            line["keys"][0]["expires_at_ms"] = 1.into();
+        }
+    }
+    backup::write_to(&file, &lines);
+    server.set("idempotency:700", PENDING, 600_000);
+    server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
+    let run = server.idemctl(&["undo", "--yes", "-o", "json"]).exits(3);
+    run.says("idempotency:500: ").says("DUMP payload version");
+    let counts = ["restored", "present", "expired", "refused"]
+        .map(|name| run.json()[name].as_u64().unwrap());
+    assert_eq!(counts, [997, 1, 1, 1], "{}", run.all());
+    assert_eq!(server.get("idempotency:700").unwrap(), PENDING.as_bytes());
+    assert_eq!((server.get("idempotency:500"), server.size()), (None, 998));
+    // One call restores a hundred, and two read the clock for the preview.
+    let calls = server.calls("eval") + server.calls("eval_ro");
+    assert!((10..15).contains(&calls), "{calls}");
+    // What was refused may come back later, so the next undo continues this one.
+    server.idemctl(&["undo", "--yes"]).exits(3).says("998 already present");
 }

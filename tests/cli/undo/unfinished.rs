@@ -11,9 +11,9 @@ use super::{DONE, PENDING, pttl};
 use crate::support::proxy::{Hook, hooked_socket, says};
 use crate::support::{Run, Running, Runs, Server, Signal, backup, idemctl, signal, until};
 
-const KEYS: usize = 250;
+const KEYS: usize = 750;
 
-/// A server of which 250 records were purged.
+/// A server of which 750 records were purged.
 fn purged() -> Server {
     let server = Server::start();
     server.fill((0..KEYS).map(|index| (format!("idempotency:{index}"), DONE)), 500_000);
@@ -57,9 +57,9 @@ fn an_interrupted_undo_goes_on() {
     let server = purged();
     let run = ended_by(&server, &["undo", "--yes"], restores, Signal::INT).exits(130);
     let purge = ops(&server)[0]["op"].as_str().unwrap().to_owned();
-    run.says("Reverted 100 of 250")
+    run.says("Reverted 500 of 750")
         .says(format!("undo {purge}` with the same options to continue"));
-    assert_eq!(server.size(), 100);
+    assert_eq!(server.size(), 500);
     let log = ops(&server);
     assert_eq!(
         (&log[0]["undone_by"], &log[0]["partly_undone_by"]),
@@ -68,12 +68,12 @@ fn an_interrupted_undo_goes_on() {
     assert_eq!(log[1]["state"], "interrupted");
     server.idemctl(&["log"]).shows("purge, partly undone").shows("interrupted");
     let run = server.idemctl(&["undo", "--yes"]).exits(3);
-    run.says("did not finish").says("Reverted 150 of 250 Redis keys; 100 already present");
+    run.says("did not finish").says("Reverted 250 of 750 Redis keys; 500 already present");
     assert_eq!(server.size(), KEYS);
     assert_eq!(ops(&server)[0]["undone_by"], ops(&server)[2]["op"]);
     // An undo that came to its end is taken back.
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 150 of 150");
-    assert_eq!(server.size(), 100);
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 250 of 250");
+    assert_eq!(server.size(), 500);
 }
 
 /// Rule: the same after SIGKILL, whatever the log tells of what came back.

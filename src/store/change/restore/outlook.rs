@@ -3,7 +3,8 @@
 
 use redis::Value;
 
-use super::restore_outcome::{RestoreOutcome, RestoreResult, Return};
+use super::restore_outcome::{KeyResult, RestoreOutcome, RestoreResult, Return};
+use super::{RIGHTS, RestoreUnit};
 use crate::domain::hash_slot;
 use crate::domain::record::Observation;
 use crate::store::backup::Saved;
@@ -11,7 +12,7 @@ use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::key_query::ReadLimit;
+use crate::store::read::key_query::{KeyQuery, ReadLimit};
 
 impl Client {
     /// Predicts the outcomes of [`Writer::restore`].
@@ -22,18 +23,29 @@ impl Client {
         &self,
         records: &[Return<'_>],
     ) -> Result<Vec<RestoreResult>, StoreError> {
-        let mut wanted = Vec::new();
-        for record in records {
-            wanted.extend(record.all().map(|key| vec![key.to_vec()]));
+        let redis_keys: Vec<&[u8]> = records.iter().flat_map(|record| record.all()).collect();
+        let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
+        let mut reader = self.reader();
+        let mut seen = reader.read_query(&wanted, KeyQuery::deadlines()).await;
+        // The clock of its node decides whether a key has expired. A node that does not answer is
+        // not asked again.
+        for indexes in self.by_master(&redis_keys) {
+            let Some(first) = indexes.iter().find(|index| seen[**index].is_ok()) else { continue };
+            let first = std::slice::from_ref(&wanted[*first]);
+            let read = reader.read_each(first, ReadLimit::Bytes(0)).await?.pop();
+            let server_ms = read.and_then(|read| read.ok()?.server_ms);
+            for index in indexes {
+                if let Ok(seen) = &mut seen[index] {
+                    seen.server_ms = server_ms;
+                }
+            }
         }
-        // Each Redis key is read separately, because on a cluster each may have its own node and
-        // clock.
-        let mut seen = self.reader().read_each(&wanted, ReadLimit::Bytes(1)).await?.into_iter();
+        let mut seen = seen.into_iter();
         let mut outcomes = Vec::with_capacity(records.len());
         for record in records {
             let seen: Result<Vec<_>, _> = seen.by_ref().take(record.all().count()).collect();
             outcomes.push(match seen {
-                Ok(seen) => predict(record, &seen).into_iter().map(Ok).collect(),
+                Ok(seen) => predict(record, &seen),
                 Err(error) => vec![Err(error); record.keys.len()],
             });
         }
@@ -46,31 +58,34 @@ impl Client {
         self.is_cluster() && !hash_slot::is_one(record.all())
     }
 
-    /// The outcomes of a record's Redis keys in the script's reply.
-    pub(super) fn outcome(
+    /// The outcome of each Redis key of these units, in the script's reply.
+    pub(super) fn restored(
         &self,
         reply: Value,
-        record: &Return<'_>,
-    ) -> Result<Vec<RestoreOutcome>, StoreError> {
-        let Some((letters, now)) = letters_and_time(reply) else {
-            return Err(self.unexpected("EVAL"));
-        };
+        units: &[RestoreUnit<'_>],
+    ) -> Result<Vec<KeyResult>, StoreError> {
+        let mut parts = reply::array(reply).unwrap_or_default().into_iter();
+        let mut letters = parts.next().and_then(reply::bytes).unwrap_or_default().into_iter();
         // The script replies -1 if the Redis user may not send TIME.
-        let now = u64::try_from(now).ok();
-        if letters.len() != record.keys.len() {
-            return Err(self.unexpected("EVAL"));
-        }
-        let mut outcomes = Vec::with_capacity(letters.len());
-        for (letter, key) in letters.iter().zip(&record.keys) {
-            outcomes.push(match letter {
-                b'R' => RestoreOutcome::Restored(left(&key.saved, now)),
-                b'P' => RestoreOutcome::Present,
-                b'B' => RestoreOutcome::Barred,
-                b'E' => RestoreOutcome::Expired,
+        let now = parts.next().as_ref().and_then(reply::integer);
+        let now = now.and_then(|now| u64::try_from(now).ok());
+        let mut outcomes = Vec::new();
+        for key in units.iter().flat_map(|unit| &unit.record.keys) {
+            outcomes.push(match letters.next() {
+                Some(b'R') => Ok(RestoreOutcome::Restored(left(&key.saved, now))),
+                Some(b'P') => Ok(RestoreOutcome::Present),
+                Some(b'B') => Ok(RestoreOutcome::Barred),
+                Some(b'E') => Ok(RestoreOutcome::Expired),
+                Some(b'X') => match parts.next() {
+                    Some(Value::ServerError(error)) => {
+                        Err(self.error(&error.into()).naming(RIGHTS))
+                    }
+                    _ => return Err(self.unexpected("EVAL")),
+                },
                 _ => return Err(self.unexpected("EVAL")),
             });
         }
-        Ok(outcomes)
+        if letters.next().is_some() { Err(self.unexpected("EVAL")) } else { Ok(outcomes) }
     }
 }
 
@@ -79,14 +94,6 @@ impl Writer {
     pub fn parts_record(&self, record: &Return<'_>) -> bool {
         self.client().parts_record(record)
     }
-}
-
-/// The parts of the script's reply: a letter for each Redis key, and the server's time.
-fn letters_and_time(reply: Value) -> Option<(Vec<u8>, i64)> {
-    let mut parts = reply::array(reply)?.into_iter();
-    let letters = reply::bytes(parts.next()?)?;
-    let now = reply::integer(&parts.next()?)?;
-    Some((letters, now))
 }
 
 /// The milliseconds that a Redis key has left; `None` if it never expires. If the server's time is
@@ -100,9 +107,9 @@ pub(super) fn left(saved: &Saved, now_ms: Option<u64>) -> Option<u64> {
 }
 
 /// What the script would do with a record in its current state, by the rule of
-/// `restore_if_absent.lua`.
-fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
-    let is_blocked = seen.iter().any(exists);
+/// `restore_many_if_absent.lua`.
+fn predict(record: &Return<'_>, seen: &[Observation]) -> RestoreResult {
+    let is_blocked = seen.iter().any(|seen| !seen.is_absent());
     let mut outcomes = Vec::with_capacity(record.keys.len());
     for (key, seen) in record.keys.iter().zip(seen) {
         let is_over = match (key.saved.expires_at_ms, seen.server_ms) {
@@ -110,20 +117,15 @@ fn predict(record: &Return<'_>, seen: &[Observation]) -> Vec<RestoreOutcome> {
             _ => false,
         };
         // In the order of the script, which reports an expired key even if a value is there.
-        outcomes.push(if is_over {
+        outcomes.push(Ok(if is_over {
             RestoreOutcome::Expired
-        } else if exists(seen) {
+        } else if !seen.is_absent() {
             RestoreOutcome::Present
         } else if is_blocked {
             RestoreOutcome::Barred
         } else {
             RestoreOutcome::Restored(left(&key.saved, seen.server_ms))
-        });
+        }));
     }
     outcomes
-}
-
-/// True if any of the Redis keys exists.
-fn exists(seen: &Observation) -> bool {
-    seen.keys.iter().any(|key| !key.content.is_absent())
 }

@@ -1,4 +1,4 @@
-//! admin/restore_if_absent
+//! admin/restore_many_if_absent
 
 use idemctl::domain::step::reply::StepReply;
 
@@ -6,7 +6,7 @@ use crate::bench::Bench;
 use crate::support::wire::STRAY;
 
 fn bench() -> Bench {
-    Bench::of("admin/restore_if_absent")
+    Bench::of("admin/restore_many_if_absent")
 }
 
 fn dump(bench: &mut Bench, key: &str) -> Vec<u8> {
@@ -14,14 +14,20 @@ fn dump(bench: &mut Bench, key: &str) -> Vec<u8> {
     payload
 }
 
-/// The letters of the reply.
-fn letters(bench: &mut Bench, keys: &[&str], args: &[&[u8]]) -> String {
+/// The letters of the reply. Each X has the error of RESTORE.
+fn letters<K: AsRef<[u8]>, A: AsRef<[u8]>>(bench: &mut Bench, keys: &[K], args: &[A]) -> String {
     let StepReply::Array(reply) = bench.reply(keys, args) else { panic!("no array") };
-    let [StepReply::Text(letters), StepReply::Integer(now)] = &reply[..] else {
+    let [StepReply::Text(letters), StepReply::Integer(now), refusals @ ..] = &reply[..] else {
         panic!("{reply:?}")
     };
     assert!(*now > 1_000_000_000_000, "{now}");
-    String::from_utf8(letters.clone()).unwrap()
+    for refusal in refusals {
+        let StepReply::Error { message, .. } = refusal else { panic!("{refusal:?}") };
+        assert!(message.contains("DUMP payload version or checksum are wrong"), "{message}");
+    }
+    let letters = String::from_utf8(letters.clone()).unwrap();
+    assert_eq!(letters.matches('X').count(), refusals.len(), "{letters}");
+    letters
 }
 
 #[track_caller]
@@ -71,7 +77,7 @@ fn never_overwrites_what_is_there() {
     for value in STRAY {
         bench.put_expiring("a", value);
         assert_leaves(&mut bench, &["a"], &[&payload[..], b"0"], "P");
-        assert_leaves(&mut bench, &["a", "backup"], &[&payload[..], b"", b"0", b"0"], "P");
+        assert_leaves(&mut bench, &["a", "backup"], &[&payload[..], b"", b"0", b"-"], "P");
     }
     bench.each_type("a", |bench| assert_leaves(bench, &["a"], &[&payload[..], b"0"], "P"));
 }
@@ -81,10 +87,10 @@ fn what_stands_beside_keeps_it_away() {
     let (mut bench, payload) = with_backup();
     for value in STRAY {
         bench.put_expiring("lock", value);
-        assert_leaves(&mut bench, &["a", "lock"], &[&payload[..], b"", b"0", b"0"], "B");
+        assert_leaves(&mut bench, &["a", "lock"], &[&payload[..], b"", b"0", b"-"], "B");
         assert_eq!(bench.pttl("a"), -2);
     }
-    let args = [&payload[..], b"", b"0", b"0"];
+    let args = [&payload[..], b"", b"0", b"-"];
     bench.each_type("lock", |bench| assert_leaves(bench, &["a", "lock"], &args, "B"));
     assert_eq!(letters(&mut bench, &["a", "lock"], &args), "R");
 }
@@ -111,23 +117,25 @@ fn brings_other_types_back_too() {
 }
 
 #[test]
-fn damaged_bytes_and_a_wrong_expiry_are_an_error() {
+fn malformed_arguments_are_an_error() {
     let (mut bench, payload) = with_backup();
-    let mut damaged = payload.clone();
-    damaged[1] ^= 1;
-    for (payload, at) in
-        [(&damaged[..], "0"), (b"text", "0"), (&payload, "-1"), (&payload, "1.5"), (&payload, "")]
-    {
-        assert_eq!(bench.run(&["a"], &[payload, at.as_bytes()]), "error ERR");
-        assert_eq!(bench.pttl("a"), -2);
+    for at in ["-1", "1.5", "", "+0", "*0", "-", "*"] {
+        assert_eq!(bench.run(&["a"], &[&payload[..], at.as_bytes()]), "error ERR", "{at}");
     }
+    for second in ["*", "*-", "-0", "x"] {
+        let args = [&payload[..], &payload, b"0", second.as_bytes()];
+        assert_eq!(bench.run(&["a", "b"], &args), "error ERR", "{second}");
+    }
+    assert_eq!(bench.run(&["a"], &[&payload[..]]), "error ERR");
+    assert_eq!(bench.run(&["a"], &[&payload[..], b"0", b"0"]), "error ERR");
+    assert_eq!((bench.pttl("a"), bench.pttl("b")), (-2, -2));
 }
 
 /// Rule: lock and result come back together, and neither does if one of them is there.
 #[test]
 fn the_keys_of_a_record_come_back_together_or_not_at_all() {
     let (mut bench, payload) = with_backup();
-    let args = [&payload[..], &payload[..], b"0", b"0"];
+    let args = [&payload[..], &payload[..], b"0", b"*0"];
     assert_eq!(letters(&mut bench, &["lock", "result"], &args), "RR");
     assert_leaves(&mut bench, &["lock", "result"], &args, "PP");
     bench.ask(&["DEL", "lock"]);
@@ -135,14 +143,66 @@ fn the_keys_of_a_record_come_back_together_or_not_at_all() {
     bench.ask(&["DEL", "result"]);
     // A lock whose time is over does not come back, and one that is there by now bars the result all the same.
     let past = in_ms(&mut bench, -1);
-    let args = [&payload[..], &payload[..], past.as_bytes(), b"0"];
+    let args = [&payload[..], &payload[..], past.as_bytes(), b"*0"];
     bench.put("lock", "a retry");
     assert_leaves(&mut bench, &["lock", "result"], &args, "EB");
     bench.ask(&["DEL", "lock"]);
     assert_eq!(letters(&mut bench, &["lock", "result"], &args), "ER");
     // What RESTORE refuses of one is refused of both.
     bench.ask(&["DEL", "result"]);
-    let args = [&payload[..], b"damaged", b"0", b"0"];
-    assert_eq!(bench.run(&["lock", "result"], &args), "error ERR");
-    assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-2, -2));
+    for (lock, result) in [(&payload[..], &b"damaged"[..]), (b"damaged", &payload)] {
+        let args = [lock, result, b"0", b"*0"];
+        assert_leaves(&mut bench, &["lock", "result"], &args, "XX");
+    }
+}
+
+/// Rule: bytes that RESTORE refuses leave their own record untouched, and no other.
+#[test]
+fn refused_bytes_in_the_middle_leave_only_their_own_record() {
+    let (mut bench, payload) = with_backup();
+    let mut damaged = payload.clone();
+    damaged[1] ^= 1;
+    let (past, future) = (in_ms(&mut bench, -1), in_ms(&mut bench, 60_000));
+    bench.put("there", "by now");
+    bench.put("bar", "a lock");
+    let keys = ["one", "bad", "part", "over", "there", "barred", "bar", "empty", "last"];
+    let payloads =
+        [&payload[..], &payload, &damaged, &payload, &payload, &payload, b"", b"", &payload];
+    let deadlines = ["0", "0", "*0", &past, "0", "0", "-", "0", &future];
+    let args: Vec<&[u8]> =
+        payloads.into_iter().chain(deadlines.iter().map(|at| at.as_bytes())).collect();
+    assert_eq!(letters(&mut bench, &keys, &args), "RXXEPBXR");
+    for (key, left) in [("one", -1), ("bad", -2), ("part", -2), ("over", -2), ("empty", -2)] {
+        assert_eq!(bench.pttl(key), left, "{key}");
+    }
+    assert_eq!(bench.get("there").unwrap(), b"by now");
+    bench.assert_ttl("last", 60);
+}
+
+/// Rule: a record whose other key may not be removed again is not said to be untouched.
+#[test]
+fn what_cannot_be_removed_again_is_told_as_back() {
+    let (mut bench, payload) = with_backup();
+    bench.log_in_with("+@all -unlink");
+    let args = [&payload[..], b"damaged", b"0", b"*0"];
+    assert_eq!(letters(&mut bench, &["lock", "result"], &args), "RX");
+    assert_eq!((bench.pttl("lock"), bench.pttl("result")), (-1, -2));
+}
+
+/// Rule: records of one call are restored one after the other, so that one of them may bar the next.
+#[test]
+fn a_hundred_records_come_back_in_one_call_each_key_once() {
+    let (mut bench, payload) = with_backup();
+    let keys: Vec<_> = (0..100).map(|index| format!("k{}", index % 99)).collect();
+    let args: Vec<_> = [&payload[..]; 100].into_iter().chain([&b"0"[..]; 100]).collect();
+    assert_eq!(letters(&mut bench, &keys, &args), format!("{}P", "R".repeat(99)));
+    assert_eq!(letters(&mut bench, &keys, &args), "P".repeat(100));
+}
+
+/// Rule: without the clock too, what RESTORE accepts and does not store is not said to be back.
+#[test]
+fn what_is_over_is_found_out_without_the_clock() {
+    let (mut bench, payload) = with_backup();
+    bench.log_in_with("+@all -time");
+    assert_eq!(bench.run(&["a"], &[&payload[..], b"1"]), "[E -1]");
 }
