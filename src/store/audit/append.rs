@@ -144,10 +144,7 @@ fn is_torn(file: &mut File) -> io::Result<bool> {
 /// It cannot be opened.
 pub fn prepare(folder: &Path) -> Result<(), StoreError> {
     let path = folder.join(LOG);
-    match open(&path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(file_error(&path, &error)),
-    }
+    open(&path).map(drop).map_err(|error| file_error(&path, &error))
 }
 
 fn open(path: &Path) -> io::Result<File> {
