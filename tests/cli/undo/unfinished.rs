@@ -176,6 +176,6 @@ fn an_operation_that_changed_nothing_is_not_the_last_one() {
         .matches("\"mark\":\"begin\"")
         .count();
     assert_eq!((marks, ops(&server).len()), (3, 2));
-    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 250 of 250");
+    server.idemctl(&["undo", "--yes"]).exits(0).says("Reverted 750 of 750");
     assert_eq!(server.size(), 0);
 }
