@@ -100,7 +100,7 @@ fn operations_of_other_runs_are_not_lost() {
     edit_log(&server, |_| {});
     at_once(&keys[1..], |key| {
         server.idemctl(&["extend", key, "--for", "1h", "--yes"]).exits(0);
-        server.idemctl(&["log", "prune", "--older-than", "2s", "--yes"]).exits(0);
+        server.idemctl(&["log", "prune", "--older-than", "1ms", "--yes"]).exits(0);
         server.idemctl(&["force-unlock", key, "--yes"]).exits(0);
     });
     // An operation that was not deleted has both lines and its details.
