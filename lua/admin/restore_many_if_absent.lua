@@ -54,6 +54,8 @@ local function bring_back(first, last)
       -- An error must not end the script, because other records may be back already.
       local reply = pcall('RESTORE', keys[i], moments[i], payloads[i], 'ABSTTL')
       if reply.err then
+        -- Redis 6.2 writes the line of the script in front of the error.
+        reply.err = string.match(reply.err, '^@user_script: %d+: %-(.*)$') or reply.err
         for j = first, last do
           if letters[j] == 'B' or letters[j] == 'R' and type(pcall('UNLINK', keys[j])) == 'number' then
             letters[j] = 'X'
