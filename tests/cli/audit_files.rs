@@ -1,13 +1,14 @@
 //! The files of the audit folder: what a kill, a full disk or another run leaves of them, and which command opens which.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::support::{DONE, FOREVER, PENDING, Run, Server, Signal, at_once, audit, bounded};
+use crate::support::{DONE, FOREVER, PENDING, Run, Server, Signal, at_once, audit, bounded, until};
 use crate::undo::unfinished::ended_by;
 
 const KEY: &str = "idempotency:a";
@@ -247,6 +248,36 @@ fn runs_at_the_same_time_write_whole_lines() {
     assert!(log(&server).iter().all(|operation| operation["state"] == "ended"));
     assert_eq!((expiries(&server).len(), server.audited().len()), (16, 8));
     server.idemctl(&["config", "check"]).exits(0);
+}
+
+/// Rule: a line goes to the file that is there, not to the one that was replaced while the run waited for its turn. Revert:
+/// without the comparison of the inodes, its beginning is lost.
+#[test]
+fn a_run_that_waited_writes_to_the_new_file() {
+    let server = Server::holding(&[(KEY, PENDING, 50_000)]);
+    server.idemctl(&EXTEND).exits(0);
+    let file = server.audit().join("log.jsonl");
+    let old = File::open(&file).unwrap();
+    old.lock().unwrap();
+    let mut run =
+        server.command().args(UNLOCK).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let open_files = PathBuf::from(format!("/proc/{}/fd", run.id()));
+    let is_open = || {
+        let links = fs::read_dir(&open_files).into_iter().flatten().flatten();
+        links.into_iter().any(|link| fs::read_link(link.path()).is_ok_and(|to| to == file))
+    };
+    // The details of its operation are created before its line is written to the log.
+    let is_begun = || fs::read_dir(server.audit()).unwrap().count() == 4;
+    until("it waits", || run.try_wait().unwrap().is_some() || is_begun() && is_open());
+    let new = server.audit().join("new");
+    fs::copy(&file, &new).unwrap();
+    fs::rename(&new, &file).unwrap();
+    // It waits a second, and then goes on: on a machine as busy as that, nothing can be told.
+    let went_on = old.metadata().unwrap().len() != fs::metadata(&file).unwrap().len();
+    drop(old);
+    assert!(run.wait().unwrap().success());
+    let lines = fs::read_to_string(&file).unwrap().lines().count();
+    assert!(went_on || lines == 4, "{lines} lines");
 }
 
 /// Rule: the folder names keys and people, so only its owner reads it.

@@ -2,8 +2,6 @@
 //! from this server.
 
 use std::collections::HashSet;
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -156,15 +154,12 @@ impl CheckedBackup {
         let mut wanted = 0;
         let mut from_nowhere = 0;
         let mut places = Vec::new();
-        let mut held_keys = HashSet::new();
-        let hasher = RandomState::new();
         let look = |held: &Held| {
             if !of.holds(held) {
                 return;
             }
             let count = held.keys.len() as u64;
             wanted += count;
-            held_keys.extend(held.keys.iter().map(|key| hasher.hash_one(&key.saved.redis_key)));
             match &held.from {
                 Some(from) if places.contains(from) => {}
                 Some(from) => places.push(Arc::clone(from)),
@@ -176,11 +171,10 @@ impl CheckedBackup {
             is_of_operation(file, &reader, op)?;
         }
         // The log names the file, and is read from other folders.
-        let file =
-            std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display().to_string();
+        let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+        let file = path.display().to_string();
         let mut left_out = left_out(session, of.args, &file, reader.damage())?;
-        let is_held = |redis_key: &Vec<u8>| held_keys.contains(&hasher.hash_one(redis_key));
-        let compared = compare_with_log(session, of, &reader, (&file, op), is_held)?;
+        let compared = compare_with_log(session, of, &reader, &path, op)?;
         let missing = compared.missing;
         if reader.is_blank() && missing == 0 {
             let message =
@@ -268,16 +262,17 @@ struct Compared {
     names: Vec<String>,
 }
 
-/// Compares a backup with what the audit log of this machine says that its operation removed.
+/// Compares a backup with what the audit log of this machine says that its operation removed. One
+/// that its closing line proves whole has all of that, and is not read again.
 ///
 /// # Errors
-/// Usage: the log cannot be read.
+/// Usage: the log, or the backup, cannot be read.
 fn compare_with_log(
     session: &Session,
     of: &KeysToRestore<'_>,
     reader: &BackupReader,
-    (file, op): (&str, Option<&str>),
-    is_held: impl Fn(&Vec<u8>) -> bool,
+    file: &Path,
+    op: Option<&str>,
 ) -> Result<Compared, CommandError> {
     let mut compared = Compared::default();
     if session.settings.audit_dir().is_err() {
@@ -285,20 +280,30 @@ fn compare_with_log(
     }
     let (folder, operations, _) = session.operations()?;
     let named = |op: &str| operations.all().find(|operation| operation.op == op);
+    let name = file.display().to_string();
     // The first line of the backup may be gone, and the file may have another name by now.
     let operation = match op {
         Some(op) => named(op),
         None => operations
             .all()
-            .rfind(|operation| operation.begun_backup.as_deref() == Some(file))
+            .rfind(|operation| operation.begun_backup.as_deref() == Some(&name))
             .or_else(|| named(&reader.by()?.op)),
     };
     let Some(operation) = operation else { return Ok(compared) };
+    let is_its_own = reader.by().is_some_and(|by| by.op == operation.op);
+    if is_its_own && reader.closing() == Closing::Whole {
+        return Ok(Compared { has_log: true, ..compared });
+    }
+    let mut held_keys = HashSet::new();
+    let note = |held: &Held| {
+        held_keys.extend(held.keys.iter().map(|key| key.saved.redis_key.clone()));
+    };
+    BackupReader::open(file, note).map_err(not_a_backup)?;
     let has_all = log::each_change(&folder, operation, |entry| {
         let is_removed =
             entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
         let redis_key = entry.redis_key_bytes();
-        if !is_removed || !of.means(&entry) || is_held(&redis_key) {
+        if !is_removed || !of.means(&entry) || held_keys.contains(&redis_key) {
             return;
         }
         compared.missing += 1;
