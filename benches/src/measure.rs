@@ -61,7 +61,11 @@ pub fn program(words: &[String], socket: &Path) -> io::Result<Run> {
     if let Some(mut stderr) = child.stderr.take() {
         io::Read::read_to_string(&mut stderr, &mut said)?;
     }
-    Err(io::Error::other(format!("{}: {}", words.join(" "), said.lines().next().unwrap_or("failed"))))
+    Err(io::Error::other(format!(
+        "{}: {}",
+        words.join(" "),
+        said.lines().next().unwrap_or("failed")
+    )))
 }
 
 /// Runs a function of our own.
@@ -85,7 +89,9 @@ fn server_s(socket: &Path) -> io::Result<f64> {
     let mut seconds = 0.0;
     for line in info.lines() {
         if let Some((name @ ("used_cpu_sys" | "used_cpu_user"), value)) = line.split_once(':') {
-            seconds += value.parse::<f64>().map_err(|error| io::Error::other(format!("{name}: {error}")))?;
+            seconds += value
+                .parse::<f64>()
+                .map_err(|error| io::Error::other(format!("{name}: {error}")))?;
         }
     }
     Ok(seconds)
@@ -129,7 +135,9 @@ fn peak(status: &str) -> u64 {
 /// How many times as long as the other's our runs took, each beside the one of its round; the middle of them.
 pub fn ratio(ours: &[Run], theirs: &[Run]) -> f64 {
     let pairs = ours.iter().zip(theirs);
-    middle(pairs.map(|(ours, theirs)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64()).collect())
+    middle(
+        pairs.map(|(ours, theirs)| ours.wall.as_secs_f64() / theirs.wall.as_secs_f64()).collect(),
+    )
 }
 
 /// The same of the server's processor time.

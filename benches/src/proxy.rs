@@ -24,7 +24,9 @@ fn connect(client: TcpStream, socket: &Path, delay: Duration) -> io::Result<()> 
     client.set_nodelay(true)?;
     let server = UnixStream::connect(socket)?;
     let (client_end, server_end) = (client.try_clone()?, server.try_clone()?);
-    hold_back(client.try_clone()?, server.try_clone()?, delay, move || drop(server_end.shutdown(Shutdown::Both)));
+    hold_back(client.try_clone()?, server.try_clone()?, delay, move || {
+        drop(server_end.shutdown(Shutdown::Both))
+    });
     hold_back(server, client, delay, move || drop(client_end.shutdown(Shutdown::Both)));
     Ok(())
 }

@@ -16,8 +16,12 @@ pub struct Reads {
 }
 
 /// The first 65 bytes of strings.
-pub const STRINGS: Reads =
-    Reads { pattern: "idempotency:*", value: Some(("GETRANGE", &["0", "64"])), expiry: "PTTL", is_array: false };
+pub const STRINGS: Reads = Reads {
+    pattern: "idempotency:*",
+    value: Some(("GETRANGE", &["0", "64"])),
+    expiry: "PTTL",
+    is_array: false,
+};
 
 /// What a list requests that shows the length of each value: as many bytes as most values have, which costs less than STRLEN.
 pub const WITH_LENGTHS: Reads =
@@ -42,9 +46,13 @@ pub fn scan(socket: &Path, reads: &Reads) -> io::Result<usize> {
     connection.send(&out)?;
     loop {
         connection.item()?;
-        let Item::Text(start, end) = connection.item()? else { return Err(io::Error::other("no cursor")) };
+        let Item::Text(start, end) = connection.item()? else {
+            return Err(io::Error::other("no cursor"));
+        };
         let cursor = connection.bytes((start, end)).to_vec();
-        let Item::Number(count) = connection.item()? else { return Err(io::Error::other("no keys")) };
+        let Item::Number(count) = connection.item()? else {
+            return Err(io::Error::other("no keys"));
+        };
         out.clear();
         if cursor != b"0" {
             ask_page(&mut out, reads, &cursor);
@@ -53,7 +61,9 @@ pub fn scan(socket: &Path, reads: &Reads) -> io::Result<usize> {
             if let Item::Text(start, end) = connection.item()? {
                 let key = connection.bytes((start, end));
                 if let Some((command, after)) = reads.value {
-                    let words = [command.as_bytes(), key].into_iter().chain(after.iter().map(|word| word.as_bytes()));
+                    let words = [command.as_bytes(), key]
+                        .into_iter()
+                        .chain(after.iter().map(|word| word.as_bytes()));
                     pack(&mut out, &words.collect::<Vec<_>>());
                 }
                 pack(&mut out, &[reads.expiry.as_bytes(), key]);

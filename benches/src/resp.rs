@@ -73,7 +73,9 @@ impl Connection {
         let mut from = 0;
         loop {
             match self.inbox[self.at + from..].iter().position(|byte| *byte == b'\r') {
-                Some(found) if self.inbox.len() > self.at + from + found + 1 => return Ok(self.at + from + found),
+                Some(found) if self.inbox.len() > self.at + from + found + 1 => {
+                    return Ok(self.at + from + found);
+                }
                 Some(found) => from += found,
                 None => from = self.inbox.len() - self.at,
             }

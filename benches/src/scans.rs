@@ -56,8 +56,10 @@ pub fn scan(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
             runs.push(contender.1.run(socket)?);
         }
     }
-    let others = [RAW, BIGKEYS, REDIS_PY].map(|name| contenders.iter().position(|contender| contender.0 == name));
-    let ratios = |ours: &[Run]| others.map(|other| other.map(|other| measure::ratio(ours, &runs[other])));
+    let others = [RAW, BIGKEYS, REDIS_PY]
+        .map(|name| contenders.iter().position(|contender| contender.0 == name));
+    let ratios =
+        |ours: &[Run]| others.map(|other| other.map(|other| measure::ratio(ours, &runs[other])));
     println!(
         "\n{:<36} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>9} {:>8}",
         "Reading every record",
@@ -75,7 +77,8 @@ pub fn scan(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     for ((name, _), ours) in contenders.iter().zip(&runs) {
         let run = measure::median(ours);
         let ratios = ratios(ours);
-        let [raw, bigkeys, python] = ratios.map(|x| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.2}")));
+        let [raw, bigkeys, python] =
+            ratios.map(|x| x.map_or_else(|| "-".to_owned(), |x| format!("{x:.2}")));
         let peak = if run.peak_kib == 0 { "-".to_owned() } else { format!("{:.1}", run.peak_mb()) };
         let wall = run.wall.as_secs_f64();
         let server = raw_runs.map_or(f64::NAN, |index| measure::server_ratio(ours, &runs[index]));
@@ -85,11 +88,16 @@ pub fn scan(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
             run.p99_ms()
         );
         if name.contains("idemctl") {
-            let limits = [(RAW, limit_of(name)), (BIGKEYS, 0.4), (REDIS_PY, 0.25)].into_iter().zip(ratios);
-            goals.extend(
-                limits.filter_map(|((other, limit), x)| Some(Goal::ratio(format!("{name}: {other}"), limit, x?))),
-            );
-            goals.push(Goal::millis(format!("{name}: another client's GET, p99"), 3.0, run.p99_ms()));
+            let limits =
+                [(RAW, limit_of(name)), (BIGKEYS, 0.4), (REDIS_PY, 0.25)].into_iter().zip(ratios);
+            goals.extend(limits.filter_map(|((other, limit), x)| {
+                Some(Goal::ratio(format!("{name}: {other}"), limit, x?))
+            }));
+            goals.push(Goal::millis(
+                format!("{name}: another client's GET, p99"),
+                3.0,
+                run.p99_ms(),
+            ));
             goals.push(Goal::megabytes(format!("{name}: peak memory"), 16.0, run.peak_mb()));
         }
     }
@@ -130,7 +138,8 @@ fn contenders(setup: &Setup, socket: &Path) -> Vec<(&'static str, Contender)> {
     if setup.python.is_empty() {
         println!("Left out: redis-py, which is not to be had here.");
     } else {
-        contenders.push((REDIS_PY, Contender::Program(words(&[&setup.python, "-c", PYTHON, &path]))));
+        contenders
+            .push((REDIS_PY, Contender::Program(words(&[&setup.python, "-c", PYTHON, &path]))));
     }
     contenders
 }
@@ -146,10 +155,16 @@ pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     for command in ["list -o jsonl", "sweep --orphaned --dry-run"] {
         let mut ours = words(&[&setup.idemctl, "-p", &port]);
         ours.extend(command.split(' ').map(str::to_owned));
-        let runs = (0..setup.rounds).map(|_| measure::program(&ours, socket)).collect::<io::Result<Vec<_>>>()?;
+        let runs = (0..setup.rounds)
+            .map(|_| measure::program(&ours, socket))
+            .collect::<io::Result<Vec<_>>>()?;
         let ours_s = measure::median(&runs).wall.as_secs_f64();
         println!("  idemctl {command} {ours_s:.2} s ({:.2}x)", ours_s / theirs_s);
-        goals.push(Goal::ratio(format!("idemctl {command}, 1 ms away: redis-cli --scan"), 0.1, ours_s / theirs_s));
+        goals.push(Goal::ratio(
+            format!("idemctl {command}, 1 ms away: redis-cli --scan"),
+            0.1,
+            ours_s / theirs_s,
+        ));
     }
     Ok(goals)
 }
@@ -158,7 +173,8 @@ pub fn far_away(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
 pub fn duplicates(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let (mut raw, mut ours) = (Vec::new(), Vec::new());
     // No two records of the seed agree, and every response has the value.
-    let words = setup.idemctl(socket, &["duplicates", "--schema", "go-middleware", "--same", "/id"]);
+    let words =
+        setup.idemctl(socket, &["duplicates", "--schema", "go-middleware", "--same", "/id"]);
     for _ in 0..setup.rounds {
         raw.push(measure::function(|| reference::scan(socket, &WHOLE), socket)?);
         ours.push(measure::program(&words, socket)?);
@@ -183,7 +199,8 @@ pub fn hashes(setup: &Setup) -> io::Result<Vec<Goal>> {
     let server = server::Server::start(&setup.server, 0, &[])?;
     let socket = server.socket();
     server::seed_hashes(&socket, setup.records)?;
-    let commands = [&["list", "-o", "jsonl"][..], &["stats"], &["sweep", "--orphaned", "--dry-run"]];
+    let commands =
+        [&["list", "-o", "jsonl"][..], &["stats"], &["sweep", "--orphaned", "--dry-run"]];
     let (mut raw, mut ours) = (Vec::new(), vec![Vec::new(); commands.len()]);
     for _ in 0..setup.rounds {
         raw.push(measure::function(|| reference::scan(&socket, &HASHES), &socket)?);
@@ -192,12 +209,19 @@ pub fn hashes(setup: &Setup) -> io::Result<Vec<Goal>> {
             runs.push(measure::program(&setup.idemctl(&socket, &words), &socket)?);
         }
     }
-    println!("\nReading hashes of seven fields: a raw socket {:.3} s", measure::median(&raw).wall.as_secs_f64());
+    println!(
+        "\nReading hashes of seven fields: a raw socket {:.3} s",
+        measure::median(&raw).wall.as_secs_f64()
+    );
     let mut goals = Vec::new();
     for (command, runs) in commands.iter().zip(&ours) {
         let (run, ratio) = (measure::median(runs), measure::ratio(runs, &raw));
         let name = format!("idemctl {}", command.join(" "));
-        println!("  {name:<34} {:.3} s ({ratio:.2}x), {:.1} MB", run.wall.as_secs_f64(), run.peak_mb());
+        println!(
+            "  {name:<34} {:.3} s ({ratio:.2}x), {:.1} MB",
+            run.wall.as_secs_f64(),
+            run.peak_mb()
+        );
         goals.push(Goal::ratio(format!("{name}, hashes: {RAW}"), 1.5, ratio));
         goals.push(Goal::megabytes(format!("{name}, hashes: peak memory"), 32.0, run.peak_mb()));
     }
