@@ -15,8 +15,9 @@ test: ## Run every test but the long ones, on one engine (the one at hand, else 
 test-engines: ## Run the tests whose outcome depends on the engine on all others (of Redis, Redis 6.2, Redis 8, Valkey 9)
 	@scripts/test.sh --engines
 
-test-long: ## Run the long tests: random protocols and schedules, values of megabytes, storms (SEED)
+test-long: ## Run the long tests: random protocols and schedules, values of megabytes, storms (SEED), ten million records (N)
 	@$(if $(SEED),IDEMCTL_SEED=$(SEED)) scripts/test.sh --long
+	@SCALE=yes N=$(N) scripts/bench.sh
 
 soak: ## Let the storm of the tests rage (MINUTES=10; MODE=server, cluster, cluster-replicas, sentinel; ENGINE; SEED)
 	@MINUTES=$(MINUTES) MODE=$(MODE) ENGINE=$(ENGINE) SEED=$(SEED) scripts/soak.sh

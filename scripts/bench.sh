@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (5). Needs redis-cli.
-# OLDER=PROGRAM compares the server's work for purge with that of an older idemctl.
+# OLDER=PROGRAM compares the server's work for purge with that of an older idemctl. SCALE=yes runs the commands on N records (ten
+# million, or as many as the memory holds) and a tenth of them instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +25,14 @@ BENCH_IDEMCTL=${CARGO_TARGET_DIR:-$PWD/target}/release/idemctl
 # What `scripts/dist.sh binary` has built, if anything.
 BENCH_STATIC=${CARGO_TARGET_DIR:-$PWD/target}/$(uname -m)-unknown-linux-musl/release/idemctl
 BENCH_PYTHON=$(python_with_redis || true)
+N=${N:-${SCALE:+10000000}}
 export BENCH_SERVER BENCH_IDEMCTL BENCH_STATIC BENCH_PYTHON N=${N:-100000} ROUNDS=${ROUNDS:-5} OLDER=${OLDER:-}
+
+if [ -n "${SCALE:-}" ]; then
+  # A record and the key beside it take a kilobyte of the server, and as much of the page cache.
+  most=$(awk '/^MemAvailable:/ { print int($2 / 2000) * 1000 }' /proc/meminfo 2>/dev/null || echo 1000000)
+  [ "$N" -le "$most" ] || { echo "The memory of this machine is enough for $most records." >&2; N=$most; }
+fi
 
 # No settings of the user.
 for name in $(compgen -e IDEMCTL_) REDIS_URL REDISCLI_AUTH; do unset "$name"; done

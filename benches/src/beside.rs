@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crate::goal::Goal;
 use crate::measure::{self, middle};
 use crate::resp::{Connection, pack};
-use crate::{Setup, server, words};
+use crate::server::{self, Lives};
+use crate::{Setup, words};
 
 /// How often a short command is started.
 const STARTS: usize = 100;
@@ -23,7 +24,9 @@ pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let theirs = words(&["redis-cli", "-s", &path, "get", &record]);
     let mut goals = Vec::new();
     println!("\n{:<44} {:>8} {:>14}", "One key", "ms", "x redis-cli get");
-    for (name, program) in [("idemctl", Some(&setup.idemctl)), ("static idemctl", setup.statically.as_ref())] {
+    for (name, program) in
+        [("idemctl", Some(&setup.idemctl)), ("static idemctl", setup.statically.as_ref())]
+    {
         let Some(program) = program else { continue };
         for (what, key, more) in [
             ("inspect KEY", record.as_str(), &[][..]),
@@ -37,9 +40,18 @@ pub fn inspect(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
                 their_times.push(timed(&theirs)?);
             }
             let (ours, theirs) = (middle(our_times), middle(their_times));
-            println!("{:<44} {:>8.2} {:>14.2}", format!("{name} {what}"), ours * 1e3, ours / theirs);
+            println!(
+                "{:<44} {:>8.2} {:>14.2}",
+                format!("{name} {what}"),
+                ours * 1e3,
+                ours / theirs
+            );
             if name != "idemctl" {
-                goals.push(Goal::ratio(format!("{name} {what}: time of `redis-cli get`"), 0.36, ours / theirs));
+                goals.push(Goal::ratio(
+                    format!("{name} {what}: time of `redis-cli get`"),
+                    0.36,
+                    ours / theirs,
+                ));
             }
         }
     }
@@ -88,8 +100,11 @@ pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
     for _ in 0..setup.rounds {
         our_rates.extend(number_after(&said(&ours)?, "\"ops_per_second\":"));
         let csv = said(&theirs)?;
-        their_rates
-            .extend(csv.lines().rev().find_map(|line| line.split(',').nth(1)?.trim_matches('"').parse::<f64>().ok()));
+        their_rates.extend(
+            csv.lines()
+                .rev()
+                .find_map(|line| line.split(',').nth(1)?.trim_matches('"').parse::<f64>().ok()),
+        );
     }
     let (ours, theirs) = (middle(our_rates), middle(their_rates));
     println!(
@@ -104,14 +119,16 @@ pub fn race(setup: &Setup, socket: &Path) -> io::Result<()> {
 pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let path = socket.display().to_string();
     let state = std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
-    let pipe =
-        format!("redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink");
+    let pipe = format!(
+        "redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink"
+    );
     let on_server = |program: &str, more: &[&str]| {
         let env = format!("XDG_STATE_HOME={}", state.display());
         words(&[&["env", &env, program, "-s", &path][..], more].concat())
     };
     let purge = |program: &str, more: &[&str]| {
-        let chosen = ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
+        let chosen =
+            ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
         on_server(program, &[&chosen, more].concat())
     };
     let undo = on_server(&setup.idemctl, &["undo", "--yes"]);
@@ -128,7 +145,7 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let mut runs = vec![Vec::new(); contenders.len()];
     for _ in 0..setup.rounds {
         for ((name, command), runs) in contenders.iter().zip(&mut runs) {
-            server::seed(socket, setup.records)?;
+            server::seed(socket, setup.records, Lives::Minutes)?;
             runs.push(measure::program(command, socket)?);
             if *name == "idemctl purge" {
                 undos.push(measure::program(&undo, socket)?);
@@ -145,9 +162,13 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
         let (run, ratio) = (measure::median(ours), measure::ratio(ours, &runs[2]));
         let (server, wall) = (measure::server_ratio(ours, &runs[2]), run.wall.as_secs_f64());
         // Of a pipe only the shell is watched.
-        let peak = if name.contains("idemctl") { format!("{:.1}", run.peak_mb()) } else { "-".to_owned() };
+        let peak =
+            if name.contains("idemctl") { format!("{:.1}", run.peak_mb()) } else { "-".to_owned() };
         let p99 = run.p99_ms();
-        println!("{name:<44} {wall:>8.3} {ratio:>9.2} {:>9.3} {server:>9.2} {peak:>9} {p99:>8.1}", run.server_s);
+        println!(
+            "{name:<44} {wall:>8.3} {ratio:>9.2} {:>9.3} {server:>9.2} {peak:>9} {p99:>8.1}",
+            run.server_s
+        );
     }
     let alone = measure::median(&runs[0]);
     // The server works two and a half times as long, and idemctl works meanwhile: the goals are for a machine whose two cores are
@@ -157,7 +178,11 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let mut goals = Vec::new();
     for (name, ours, limit) in both {
         goals.push(Goal::ratio(format!("{name}: {pipe}"), limit, measure::ratio(ours, &runs[2])));
-        goals.push(Goal::megabytes(format!("{name}: peak memory"), 16.0, measure::median(ours).peak_mb()));
+        goals.push(Goal::megabytes(
+            format!("{name}: peak memory"),
+            16.0,
+            measure::median(ours).peak_mb(),
+        ));
     }
     if setup.older.is_some() {
         for ((name, ours, _), theirs) in both.into_iter().zip(&runs[3..]) {
@@ -168,9 +193,17 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let p99 = alone.p99_ms().max(measure::median(&runs[1]).p99_ms());
     goals.push(Goal::millis("purge: another client's GET, p99", 3.0, p99));
     goals.push(Goal::ratio("undo: the purge", 1.5, measure::ratio(&undos, &runs[1])));
-    goals.push(Goal::ratio("undo: the server's time for the purge", 1.5, measure::server_ratio(&undos, &runs[1])));
+    goals.push(Goal::ratio(
+        "undo: the server's time for the purge",
+        1.5,
+        measure::server_ratio(&undos, &runs[1]),
+    ));
     goals.push(Goal::megabytes("undo: peak memory", 32.0, measure::median(&undos).peak_mb()));
-    goals.push(Goal::millis("undo: another client's GET, p99", 5.0, measure::median(&undos).p99_ms()));
+    goals.push(Goal::millis(
+        "undo: another client's GET, p99",
+        5.0,
+        measure::median(&undos).p99_ms(),
+    ));
     Ok(goals)
 }
 

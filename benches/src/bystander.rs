@@ -25,9 +25,11 @@ impl Bystander {
             pack(&mut out, &[b"GET", b"session:1"]);
             while !stopped.load(Ordering::Relaxed) {
                 let asked = Instant::now();
-                if connection.send(&out).and_then(|()| connection.item()).is_err() {
+                if connection.send(&out).is_err() {
                     break;
                 }
+                // A node of a cluster may name another one, which takes as long.
+                let _ = connection.item();
                 waits.push(asked.elapsed());
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::goal::Goal;
 use crate::measure::{self, Run};
 use crate::resp::{Connection, pack};
-use crate::server::{self, Server};
+use crate::server::{self, Lives, Server};
 use crate::{Setup, words};
 
 /// Masters of the cluster.
@@ -26,7 +26,15 @@ const COMMANDS: [(&str, &[&str], f64, bool); 3] = [
     ("sweep --orphaned --dry-run", &["sweep", "--orphaned", "--dry-run"], 1.0, false),
     (
         "purge --no-backup",
-        &["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes", "--no-backup"],
+        &[
+            "purge",
+            "--schema",
+            "go-middleware",
+            "--state",
+            "completed,in-progress",
+            "--yes",
+            "--no-backup",
+        ],
         1.5,
         true,
     ),
@@ -34,10 +42,12 @@ const COMMANDS: [(&str, &[&str], f64, bool); 3] = [
 
 /// Runs everything on both in turn, and prints a table.
 pub fn beside_one_server(setup: &Setup) -> io::Result<Vec<Goal>> {
-    let port = free_port()?;
-    let one = [(Server::start(&setup.server, port, &[])?, port)];
+    let one = [alone(setup)?];
     let cluster = start(setup)?;
-    println!("\n{:<36} {:>12} {:>12} {:>9}", "A cluster of three masters", "one server s", "cluster s", "x");
+    println!(
+        "\n{:<36} {:>12} {:>12} {:>9}",
+        "A cluster of three masters", "one server s", "cluster s", "x"
+    );
     let mut goals = Vec::new();
     for (name, command, limit, removes) in COMMANDS {
         let (mut on_one, mut on_all) = (Vec::new(), Vec::new());
@@ -51,7 +61,11 @@ pub fn beside_one_server(setup: &Setup) -> io::Result<Vec<Goal>> {
         }
         let seconds = |runs: &[Run]| measure::median(runs).wall.as_secs_f64();
         let ratio = measure::ratio(&on_all, &on_one);
-        println!("idemctl {name:<28} {:>12.3} {:>12.3} {ratio:>9.2}", seconds(&on_one), seconds(&on_all));
+        println!(
+            "idemctl {name:<28} {:>12.3} {:>12.3} {ratio:>9.2}",
+            seconds(&on_one),
+            seconds(&on_all)
+        );
         goals.push(Goal::ratio(format!("{name}, three masters: one server"), limit, ratio));
     }
     Ok(goals)
@@ -64,10 +78,19 @@ fn run(setup: &Setup, servers: &[(Server, u16)], command: &[&str]) -> io::Result
 }
 
 fn seed(servers: &[(Server, u16)], records: usize) -> io::Result<()> {
-    servers.iter().try_for_each(|(server, _)| server::seed(&server.socket(), records))
+    servers
+        .iter()
+        .try_for_each(|(server, _)| server::seed(&server.socket(), records, Lives::Minutes))
 }
 
-fn start(setup: &Setup) -> io::Result<Vec<(Server, u16)>> {
+/// A server with a port.
+pub fn alone(setup: &Setup) -> io::Result<(Server, u16)> {
+    let port = free_port()?;
+    Ok((Server::start(&setup.server, port, &[])?, port))
+}
+
+/// A cluster.
+pub fn start(setup: &Setup) -> io::Result<Vec<(Server, u16)>> {
     let mut nodes = Vec::new();
     for index in 0..MASTERS {
         let port = free_port()?;
@@ -75,11 +98,13 @@ fn start(setup: &Setup) -> io::Result<Vec<(Server, u16)>> {
         nodes.push((Server::start(&setup.server, port, &options)?, port));
         let first = nodes[0].1.to_string();
         let mut connection = Connection::open(&nodes[index].0.socket())?;
-        let slots: Vec<_> =
-            (index * SLOTS / MASTERS..(index + 1) * SLOTS / MASTERS).map(|slot| slot.to_string()).collect();
+        let slots: Vec<_> = (index * SLOTS / MASTERS..(index + 1) * SLOTS / MASTERS)
+            .map(|slot| slot.to_string())
+            .collect();
         tell(
             &mut connection,
-            &[&["CLUSTER", "ADDSLOTS"], &*slots.iter().map(String::as_str).collect::<Vec<_>>()].concat(),
+            &[&["CLUSTER", "ADDSLOTS"], &*slots.iter().map(String::as_str).collect::<Vec<_>>()]
+                .concat(),
         )?;
         tell(&mut connection, &["CLUSTER", "SET-CONFIG-EPOCH", &(index + 1).to_string()])?;
         tell(&mut connection, &["CLUSTER", "MEET", "127.0.0.1", &first])?;
@@ -93,7 +118,9 @@ fn start(setup: &Setup) -> io::Result<Vec<(Server, u16)>> {
 fn wait_until_whole(connection: &mut Connection) -> io::Result<()> {
     for _ in 0..400 {
         let info = tell(connection, &["CLUSTER", "INFO"])?;
-        if info.contains("cluster_state:ok") && info.contains(&format!("cluster_known_nodes:{MASTERS}")) {
+        if info.contains("cluster_state:ok")
+            && info.contains(&format!("cluster_known_nodes:{MASTERS}"))
+        {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(50));

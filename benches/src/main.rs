@@ -9,6 +9,7 @@ mod measure;
 mod proxy;
 mod reference;
 mod resp;
+mod scale;
 mod scans;
 mod server;
 
@@ -66,19 +67,24 @@ fn main() -> io::Result<()> {
         eprintln!("run this by scripts/bench.sh, which says what is where");
         std::process::exit(2);
     };
+    if std::env::var_os("SCALE").is_some() {
+        goal::print(&scale::ten_times(&setup)?);
+        return Ok(());
+    }
     let server = server::Server::start(&setup.server, 0, &[])?;
     let socket = server.socket();
     println!(
         "{} records of one schema, 1 in 10 a lock, beside as many unrelated keys; {} rounds.",
         setup.records, setup.rounds
     );
-    server::seed(&socket, setup.records)?;
+    server::seed(&socket, setup.records, server::Lives::Minutes)?;
     let mut goals = scans::scan(&setup, &socket)?;
     goals.extend(scans::duplicates(&setup, &socket)?);
     goals.extend(scans::far_away(&setup, &socket)?);
     goals.extend(beside::inspect(&setup, &socket)?);
     beside::race(&setup, &socket)?;
     goals.extend(beside::purge(&setup, &socket)?);
+    goals.extend(scale::busy_day(&setup, &socket)?);
     drop(server);
     goals.extend(scans::hashes(&setup)?);
     goals.extend(cluster::beside_one_server(&setup)?);

@@ -16,12 +16,28 @@ pub struct Server {
 impl Server {
     /// Starts one without persistence, on this port of the loopback where it is not 0, with more options.
     pub fn start(program: &str, port: u16, options: &[&str]) -> io::Result<Self> {
-        let folder = std::env::temp_dir().join(format!("idemctl-bench.{}.{port}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("idemctl-bench.{}.{port}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         let mut command = Command::new(program);
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-        command.arg("--unixsocket").arg(folder.join("socket")).arg("--dir").arg(&folder).args(options);
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+        command
+            .arg("--unixsocket")
+            .arg(folder.join("socket"))
+            .arg("--dir")
+            .arg(&folder)
+            .args(options);
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let server = Self { child, folder };
         for _ in 0..200 {
             if Connection::open(&server.socket()).is_ok() {
@@ -59,9 +75,22 @@ pub fn first_result() -> String {
     key(1)
 }
 
+/// How long the locks of a seed live.
+#[derive(Clone, Copy)]
+pub enum Lives {
+    /// As long as a service's.
+    Minutes,
+    /// Longer than a run of many minutes.
+    Days,
+}
+
 /// Writes `records` of go-middleware, one in ten a lock, and as many unrelated keys. A node of a cluster takes those that
 /// are its own.
-pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
+pub fn seed(socket: &Path, records: usize, locks: Lives) -> io::Result<()> {
+    let lock_ttl = match locks {
+        Lives::Minutes => 250_000,
+        Lives::Days => 86_000_000,
+    };
     let mut connection = Connection::open(socket)?;
     let start = r#"{"status":"COMPLETED","code":201,"headers":{"Content-Type":["application/json"]},"body":""#;
     // Base64 has four letters for three bytes.
@@ -74,8 +103,11 @@ pub fn seed(socket: &Path, records: usize) -> io::Result<()> {
             let body = format!(r#"{{"id":"{index:012}","note":""#);
             let body = format!("{body}{}\"}}", "A".repeat(body_bytes - body.len() - 2));
             let result = format!("{start}{}\"}}", base64(body.as_bytes()));
-            let (value, ttl) =
-                if index % 10 == 0 { (r#"{"status":"PENDING"}"#, 250_000) } else { (&*result, 86_000_000) };
+            let (value, ttl) = if index % 10 == 0 {
+                (r#"{"status":"PENDING"}"#, lock_ttl)
+            } else {
+                (&*result, 86_000_000)
+            };
             let ttl = (ttl - index % 50_000).to_string();
             pack(&mut out, &[b"SET", key.as_bytes(), value.as_bytes(), b"PX", ttl.as_bytes()]);
             pack(&mut out, &[b"SET", format!("session:{index}").as_bytes(), &[b'x'; 32]]);
@@ -108,8 +140,11 @@ fn base64(bytes: &[u8]) -> String {
 /// Writes `records` finished jobs of bullmq-job, whose jobs live for a day.
 pub fn seed_hashes(socket: &Path, records: usize) -> io::Result<()> {
     let mut connection = Connection::open(socket)?;
-    let now =
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default().as_millis().to_string();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_millis()
+        .to_string();
     let data = format!(r#"{{"note":"{}"}}"#, "A".repeat(60));
     let mut out = Vec::new();
     for page in 0..records.div_ceil(1_000) {
@@ -127,7 +162,10 @@ pub fn seed_hashes(socket: &Path, records: usize) -> io::Result<()> {
                 ("returnvalue", &result),
             ];
             let words = fields.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
-            pack(&mut out, &[&b"HSET"[..], key.as_bytes()].into_iter().chain(words).collect::<Vec<_>>());
+            pack(
+                &mut out,
+                &[&b"HSET"[..], key.as_bytes()].into_iter().chain(words).collect::<Vec<_>>(),
+            );
             pack(&mut out, &[b"EXPIRE", key.as_bytes(), b"86400"]);
         }
         connection.send(&out)?;

@@ -1,0 +1,158 @@
+//! What grows, and what does not: a busy day's operations in the state folder, and ten times as many records on the server.
+
+use std::io;
+use std::path::Path;
+
+use crate::goal::Goal;
+use crate::measure::{self, Run, middle};
+use crate::server::{self, Lives, Server};
+use crate::{Setup, cluster, words};
+
+/// How often a short command is timed.
+const STARTS: usize = 20;
+
+const PURGE: [&str; 6] =
+    ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
+
+/// What runs at each size, in this order: what is purged comes back.
+const COMMANDS: [(&str, &[&str]); 6] = [
+    ("list -o jsonl", &["list", "-o", "jsonl"]),
+    ("stats", &["stats"]),
+    ("check", &["check"]),
+    ("sweep --orphaned --dry-run", &["sweep", "--orphaned", "--dry-run"]),
+    ("purge", &PURGE),
+    ("undo", &["undo", "--yes"]),
+];
+
+/// The commands before and after three purges and three undos of all records.
+pub fn busy_day(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
+    let state = StateFolder::new()?;
+    let on =
+        |command: &[&str]| state.idemctl(setup, &["-s", &socket.display().to_string()], command);
+    let record = server::first_result();
+    let short: [&[&str]; 3] = [&["inspect", &record], &["check"], &["log"]];
+    let dry_run: &[&str] = &["undo", "--dry-run"];
+    let seconds = |command: &[&str], times| {
+        let runs = (0..times)
+            .map(|_| measure::program(&on(command), socket))
+            .collect::<io::Result<Vec<_>>>()?;
+        io::Result::Ok(middle(runs.iter().map(|run| run.wall.as_secs_f64()).collect()))
+    };
+    server::seed(socket, setup.records, Lives::Minutes)?;
+    let mut before = Vec::new();
+    for command in short {
+        before.push(seconds(command, STARTS)?);
+    }
+    for day in 0..3 {
+        measure::program(&on(&PURGE), socket)?;
+        if day == 0 {
+            before.push(seconds(dry_run, setup.rounds)?);
+        }
+        measure::program(&on(&["undo", "--yes"]), socket)?;
+    }
+    let mut after = Vec::new();
+    for command in short {
+        after.push(seconds(command, STARTS)?);
+    }
+    measure::program(&on(&PURGE), socket)?;
+    after.push(seconds(dry_run, setup.rounds)?);
+
+    println!(
+        "\n{:<44} {:>8} {:>8} {:>6}",
+        "Three purges and undos of all records", "before s", "after s", "x"
+    );
+    let mut goals = Vec::new();
+    for ((command, before), after) in short.into_iter().chain([dry_run]).zip(before).zip(after) {
+        let name = format!("idemctl {}", command.join(" "));
+        println!("{name:<44} {before:>8.4} {after:>8.4} {:>6.2}", after / before);
+        goals.push(Goal::ratio(format!("{name}, after: before"), 1.2, after / before));
+    }
+    Ok(goals)
+}
+
+/// One server, and a third as many records on three masters.
+pub fn ten_times(setup: &Setup) -> io::Result<Vec<Goal>> {
+    let mut goals = Vec::new();
+    for (name, most) in [("one server", setup.records), ("three masters", setup.records / 10 * 3)] {
+        let sizes = [most / 10, most];
+        let mut runs = Vec::new();
+        for size in sizes {
+            let servers = if name == "one server" {
+                vec![cluster::alone(setup)?]
+            } else {
+                cluster::start(setup)?
+            };
+            runs.push(all_commands(setup, &servers, size)?);
+        }
+        println!("\n{most} records and as many other keys on {name}, beside a tenth of them");
+        println!(
+            "{:<36} {:>13} {:>13} {:>6} {:>9} {:>9} {:>8} {:>8}",
+            "", "s a million", "s a million", "x", "peak MB", "peak MB", "p99 ms", "p99 ms"
+        );
+        for (index, (command, _)) in COMMANDS.iter().enumerate() {
+            let [few, many] = [runs[0][index], runs[1][index]];
+            let a_million = |run: Run, size: usize| run.wall.as_secs_f64() / size as f64 * 1e6;
+            let [short, long] = [a_million(few, sizes[0]), a_million(many, sizes[1])];
+            println!(
+                "idemctl {command:<28} {short:>13.2} {long:>13.2} {:>6.2} {:>9.1} {:>9.1} {:>8.1} {:>8.1}",
+                long / short,
+                few.peak_mb(),
+                many.peak_mb(),
+                few.p99_ms(),
+                many.p99_ms()
+            );
+            goals.push(Goal::ratio(
+                format!("{command}, {name}: time with a tenth"),
+                1.25,
+                long / short,
+            ));
+            goals.push(Goal::ratio(
+                format!("{command}, {name}: memory with a tenth"),
+                1.25,
+                many.peak_mb() / few.peak_mb(),
+            ));
+            goals.push(Goal::millis(
+                format!("{command}, {name}: another client's GET, p99"),
+                5.0,
+                many.p99_ms(),
+            ));
+        }
+    }
+    Ok(goals)
+}
+
+fn all_commands(setup: &Setup, servers: &[(Server, u16)], records: usize) -> io::Result<Vec<Run>> {
+    let state = StateFolder::new()?;
+    for (server, _) in servers {
+        server::seed(&server.socket(), records, Lives::Days)?;
+    }
+    let (first, port) = &servers[0];
+    let on = ["-p", &port.to_string()];
+    let runs = COMMANDS
+        .iter()
+        .map(|(_, command)| measure::program(&state.idemctl(setup, &on, command), &first.socket()));
+    runs.collect()
+}
+
+/// A folder for the log and the backups.
+struct StateFolder(std::path::PathBuf);
+
+impl StateFolder {
+    fn new() -> io::Result<Self> {
+        let folder =
+            std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+
+    fn idemctl(&self, setup: &Setup, server: &[&str], command: &[&str]) -> Vec<String> {
+        let env = format!("XDG_STATE_HOME={}", self.0.display());
+        words(&[&["env", &env, &setup.idemctl], server, command].concat())
+    }
+}
+
+impl Drop for StateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
