@@ -82,7 +82,7 @@ fn main() -> io::Result<()> {
     goals.extend(scans::duplicates(&setup, &socket)?);
     goals.extend(scans::far_away(&setup, &socket)?);
     goals.extend(beside::inspect(&setup, &socket)?);
-    beside::race(&setup, &socket)?;
+    goals.extend(beside::race(&setup, &socket)?);
     goals.extend(beside::purge(&setup, &socket)?);
     goals.extend(scale::busy_day(&setup, &socket)?);
     drop(server);

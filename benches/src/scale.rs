@@ -5,11 +5,15 @@ use std::path::Path;
 
 use crate::goal::Goal;
 use crate::measure::{self, Run, middle};
+use crate::reference::{self, STRINGS};
 use crate::server::{self, Lives, Server};
 use crate::{Setup, cluster, words};
 
 /// How often a short command is timed.
 const STARTS: usize = 20;
+
+/// What the same reading takes without idemctl.
+const RAW: &str = "raw socket";
 
 const PURGE: [&str; 6] =
     ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
@@ -89,18 +93,20 @@ pub fn ten_times(setup: &Setup) -> io::Result<Vec<Goal>> {
             "{:<36} {:>13} {:>13} {:>6} {:>9} {:>9} {:>8} {:>8}",
             "", "s a million", "s a million", "x", "peak MB", "peak MB", "p99 ms", "p99 ms"
         );
-        for (index, (command, _)) in COMMANDS.iter().enumerate() {
-            let [few, many] = [runs[0][index], runs[1][index]];
-            let a_million = |run: Run, size: usize| run.wall.as_secs_f64() / size as f64 * 1e6;
+        for ((command, few), (_, many)) in runs[0].iter().zip(&runs[1]) {
+            let a_million = |run: &Run, size: usize| run.wall.as_secs_f64() / size as f64 * 1e6;
             let [short, long] = [a_million(few, sizes[0]), a_million(many, sizes[1])];
             println!(
-                "idemctl {command:<28} {short:>13.2} {long:>13.2} {:>6.2} {:>9.1} {:>9.1} {:>8.1} {:>8.1}",
+                "{command:<36} {short:>13.2} {long:>13.2} {:>6.2} {:>9.1} {:>9.1} {:>8.1} {:>8.1}",
                 long / short,
                 few.peak_mb(),
                 many.peak_mb(),
                 few.p99_ms(),
                 many.p99_ms()
             );
+            if *command == RAW {
+                continue;
+            }
             goals.push(Goal::ratio(
                 format!("{command}, {name}: time with a tenth"),
                 1.25,
@@ -121,17 +127,30 @@ pub fn ten_times(setup: &Setup) -> io::Result<Vec<Goal>> {
     Ok(goals)
 }
 
-fn all_commands(setup: &Setup, servers: &[(Server, u16)], records: usize) -> io::Result<Vec<Run>> {
+/// The raw socket first, where there is one server.
+fn all_commands(
+    setup: &Setup,
+    servers: &[(Server, u16)],
+    records: usize,
+) -> io::Result<Vec<(&'static str, Run)>> {
     let state = StateFolder::new()?;
     for (server, _) in servers {
         server::seed(&server.socket(), records, Lives::Days)?;
     }
     let (first, port) = &servers[0];
-    let on = ["-p", &port.to_string()];
-    let runs = COMMANDS
-        .iter()
-        .map(|(_, command)| measure::program(&state.idemctl(setup, &on, command), &first.socket()));
-    runs.collect()
+    let (socket, port) = (first.socket(), port.to_string());
+    let mut runs = Vec::new();
+    if servers.len() == 1 {
+        let raw = measure::function(|| reference::scan(&socket, &STRINGS), &socket)?;
+        runs.push((RAW, raw));
+    }
+    for (name, command) in COMMANDS {
+        let command = state.idemctl(setup, &["-p", &port], command);
+        let run = measure::program(&command, &socket)?;
+        eprintln!("{records} records: {name} {:.1} s", run.wall.as_secs_f64());
+        runs.push((name, run));
+    }
+    Ok(runs)
 }
 
 /// A folder for the log and the backups.

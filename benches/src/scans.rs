@@ -113,7 +113,8 @@ fn limit_of(name: &str) -> f64 {
     match name {
         _ if name.starts_with("static") => 1.15,
         _ if name.contains("sweep") => 0.65,
-        _ => 1.05,
+        _ if name.contains("stats") => 1.05,
+        _ => 1.10,
     }
 }
 

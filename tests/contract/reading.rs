@@ -24,9 +24,8 @@ fn records(server: &Server, text: &str, named: &[&str], prefix: Option<&str>) ->
     let places = locate::for_key(&catalog, text.as_bytes());
     let keys: Vec<_> = places.iter().map(|place| place.redis_keys.clone()).collect();
     let seen = library.observe(&keys);
-    let records =
-        |(place, seen)| locate::records_of_copy(&catalog, place, seen, &Thresholds::default());
-    places.iter().zip(&seen).flat_map(records).collect()
+    let records = |(place, seen)| locate::records(&catalog, place, seen, &Thresholds::default());
+    places.iter().zip(seen).flat_map(records).collect()
 }
 
 /// What a service wrote, and what idemctl must say of it.

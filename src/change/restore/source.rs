@@ -174,8 +174,8 @@ impl CheckedBackup {
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let file = path.display().to_string();
         let mut left_out = left_out(session, of.args, &file, reader.damage())?;
-        let compared = compare_with_log(session, of, &reader, &path, op)?;
-        let missing = compared.missing;
+        let told_missing = missing_by_log(session, of, &reader, &path, op)?;
+        let missing = told_missing.unwrap_or(0);
         if reader.is_blank() && missing == 0 {
             let message =
                 format!("{file} contains no lines of a backup; it is empty or lost its content");
@@ -184,12 +184,10 @@ impl CheckedBackup {
             ));
         }
         if missing > 0 {
-            let names = compared.names.join(", ");
-            let more = if missing > compared.names.len() as u64 { ", …" } else { "" };
             let keys = words::counted(missing, "Redis key");
             session.ui.warning(&format!(
                 "missing from {file} are {keys} that the operation removed according to the audit \
-                log: {names}{more}"
+                log"
             ));
         }
         match reader.closing() {
@@ -200,7 +198,7 @@ impl CheckedBackup {
                     truncated"
                 ));
                 // The log of another machine may name more.
-                left_out += u64::from(!compared.has_log && missing == 0 && left_out == 0);
+                left_out += u64::from(told_missing.is_none() && left_out == 0);
             }
             Closing::Differs => {
                 session.ui.warning(&format!(
@@ -248,35 +246,21 @@ impl CheckedBackup {
     }
 }
 
-/// Names of missing Redis keys that a warning shows at most.
-const MAX_NAMES: usize = 5;
-
-/// What the audit log says of a backup.
-#[derive(Default)]
-struct Compared {
-    /// True if the log has all changes of the backup's operation.
-    has_log: bool,
-    /// Redis keys that the operation removed, and that the backup does not hold.
-    missing: u64,
-    /// The first of them.
-    names: Vec<String>,
-}
-
-/// Compares a backup with what the audit log of this machine says that its operation removed. One
-/// that its closing line proves whole has all of that, and is not read again.
+/// How many Redis keys a backup does not hold that its operation removed, according to the audit log
+/// of this machine; `None` if the log does not know. A backup that its closing line proves whole
+/// holds all of them, and is not read again.
 ///
 /// # Errors
 /// Usage: the log, or the backup, cannot be read.
-fn compare_with_log(
+fn missing_by_log(
     session: &Session,
     of: &KeysToRestore<'_>,
     reader: &BackupReader,
     file: &Path,
     op: Option<&str>,
-) -> Result<Compared, CommandError> {
-    let mut compared = Compared::default();
+) -> Result<Option<u64>, CommandError> {
     if session.settings.audit_dir().is_err() {
-        return Ok(compared);
+        return Ok(None);
     }
     let (folder, operations, _) = session.operations()?;
     let named = |op: &str| operations.all().find(|operation| operation.op == op);
@@ -289,30 +273,25 @@ fn compare_with_log(
             .rfind(|operation| operation.begun_backup.as_deref() == Some(&name))
             .or_else(|| named(&reader.by()?.op)),
     };
-    let Some(operation) = operation else { return Ok(compared) };
+    let Some(operation) = operation else { return Ok(None) };
     let is_its_own = reader.by().is_some_and(|by| by.op == operation.op);
     if is_its_own && reader.closing() == Closing::Whole {
-        return Ok(Compared { has_log: true, ..compared });
+        return Ok(Some(0));
     }
     let mut held_keys = HashSet::new();
     let note = |held: &Held| {
         held_keys.extend(held.keys.iter().map(|key| key.saved.redis_key.clone()));
     };
     BackupReader::open(file, note).map_err(not_a_backup)?;
+    let mut missing = 0;
     let has_all = log::each_change(&folder, operation, |entry| {
         let is_removed =
             entry.after.as_ref().is_some_and(KeyIdentity::is_absent) && entry.backup.is_some();
-        let redis_key = entry.redis_key_bytes();
-        if !is_removed || !of.means(&entry) || held_keys.contains(&redis_key) {
-            return;
-        }
-        compared.missing += 1;
-        if compared.names.len() < MAX_NAMES {
-            compared.names.push(escape::text(&redis_key));
-        }
+        let is_held = held_keys.contains(&entry.redis_key_bytes());
+        missing += u64::from(is_removed && of.means(&entry) && !is_held);
     });
-    compared.has_log = has_all.map_err(|error| unreadable(&folder, &error))?;
-    Ok(compared)
+    let has_all = has_all.map_err(|error| unreadable(&folder, &error))?;
+    Ok((has_all || missing > 0).then_some(missing))
 }
 
 /// Says which lines are left out. Gives how many, where one of them may hold a Redis key that was
@@ -324,23 +303,12 @@ fn left_out(
     damage: &Damage,
 ) -> Result<u64, CommandError> {
     if let Some(gap) = damage.middle.as_ref().filter(|_| !args.skip_damaged) {
-        let more = if gap.lines > 1 {
-            format!("; {} are damaged, and intact lines follow", gap.words())
-        } else {
-            String::new()
-        };
-        return Err(CommandError::usage(format!("{file}:{}: {}{more}", gap.first, gap.why)).hint(
+        return Err(CommandError::usage(format!("{file}:{}: {}", gap.first, gap.why)).hint(
             "nothing was restored; --skip-damaged skips damaged lines and restores the rest",
         ));
     }
     for gap in damage.middle.iter().chain(&damage.tail) {
-        let verb = if gap.lines == 1 { "is" } else { "are" };
-        let as_by = if gap.may_have_held { "" } else { ", as after a crash while it was written" };
-        session.ui.warning(&format!(
-            "{} of {file} {verb} skipped: {}{as_by}",
-            gap.words(),
-            gap.why
-        ));
+        session.ui.warning(&format!("skipped {} of {file}: {}", gap.words(), gap.why));
     }
     Ok(if damage.may_have_held() { damage.lines() } else { 0 })
 }

@@ -93,7 +93,7 @@ async fn look_again(
         for ((candidate, lock), seen) in page.iter_mut().zip(read) {
             // The user no longer may read it, so that nothing more is known of it.
             let Ok(seen) = seen else { continue };
-            let found = locate::records_of_copy(catalog, candidate, &seen, &Thresholds::default());
+            let found = locate::records(catalog, candidate, seen.clone(), &Thresholds::default());
             let record = found.iter().find(|record| record.schema.name == lock.schema.name);
             lock.look(record, &seen, at_ms);
         }

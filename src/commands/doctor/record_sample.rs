@@ -105,9 +105,7 @@ pub(super) async fn draw(
         let at_ms = millis(started.elapsed());
         for ((candidate, drawn), seen) in page.iter().zip(read) {
             let found = match seen {
-                Ok(seen) => {
-                    Some(locate::records_of_copy(catalog, candidate, &seen, &Thresholds::default()))
-                }
+                Ok(seen) => Some(locate::records(catalog, candidate, seen, &Thresholds::default())),
                 Err(_) => None,
             };
             records.push(DrawnRecord { candidate: candidate.clone(), drawn: *drawn, found, at_ms });

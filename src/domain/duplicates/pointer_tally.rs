@@ -7,6 +7,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use serde_json::Value;
 
 use super::canonical;
+use crate::domain::schema::closed_fields::escaped;
 
 /// The most pointers that are counted. With [`MAX_VALUES`] of each, about two million hashes are in
 /// memory.
@@ -66,8 +67,7 @@ impl PointerTally {
         let text = match value {
             Value::Object(members) if steps < MAX_STEPS => {
                 for (name, member) in members {
-                    let name = name.replace('~', "~0").replace('/', "~1");
-                    let pointer = format!("{pointer}/{name}");
+                    let pointer = format!("{pointer}/{}", escaped(name));
                     if pointer.len() <= MAX_TEXT {
                         self.add_members(pointer, member, key, steps + 1);
                     }

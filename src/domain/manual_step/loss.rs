@@ -2,6 +2,7 @@
 
 use super::predict::found_by_step;
 use crate::domain::record::{Content, Json, Reading, Record, decode};
+use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::{Schema, State};
 use crate::domain::step::StepInputs;
 use crate::domain::step::kept::{document, unknown_fields};
@@ -29,8 +30,7 @@ pub(crate) fn lost_fields(record: &Record, inputs: &StepInputs<'_>) -> Vec<Strin
     let new = document(schema, &result).unwrap_or(Json::Null);
     let mut lost = Vec::new();
     for (name, _) in unknown_fields(schema, before) {
-        // RFC 6901 escapes `~` as `~0` and `/` as `~1`.
-        let path = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+        let path = format!("/{}", escaped(&name));
         let old_value = old.pointer(&path).map(|value| value.to_value());
         let new_value = new.pointer(&path).map(|value| value.to_value());
         if old_value != new_value {

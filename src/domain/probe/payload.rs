@@ -6,6 +6,7 @@ use url::Url;
 
 use super::message::ProbeRequest;
 use super::template::KEY_MARK;
+use crate::domain::schema::closed_fields::escaped;
 
 /// The most members of a body that are changed in turn. Each one costs two requests.
 const MAX_MEMBERS: usize = 20;
@@ -42,8 +43,7 @@ fn collect_members(value: &Value, at: &str, key: &str, pointers: &mut Vec<String
         }
         Value::Object(members) => {
             for (name, member) in members {
-                let name = name.replace('~', "~0").replace('/', "~1");
-                collect_members(member, &format!("{at}/{name}"), key, pointers);
+                collect_members(member, &format!("{at}/{}", escaped(name)), key, pointers);
             }
         }
         Value::String(text) if text.contains(key) => {}

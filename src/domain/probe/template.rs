@@ -4,6 +4,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::message::{ProbeRequest, ServiceTrust};
+use crate::domain::schema::closed_fields::unescaped;
 
 /// What `{{key}}` in a URL, a header or a body is replaced by.
 pub(crate) const KEY_MARK: &str = "{{key}}";
@@ -135,7 +136,7 @@ fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>
     let no_member = || format!("the body has no object for the member {pointer}");
     let mut document: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
     let (parent, name) = pointer.rsplit_once('/').ok_or_else(no_member)?;
-    let name = name.replace("~1", "/").replace("~0", "~");
+    let name = unescaped(name).into_owned();
     let object =
         document.pointer_mut(parent).and_then(Value::as_object_mut).ok_or_else(no_member)?;
     match text {

@@ -29,6 +29,16 @@ pub struct Candidate {
 }
 
 impl Candidate {
+    /// The candidate of one schema and idempotency key.
+    fn of(schema: &Arc<Schema>, key: &[u8], is_most_specific: bool) -> Self {
+        Self {
+            key: key.to_vec(),
+            redis_keys: schema.redis_keys(key),
+            schemas: Arc::from([Arc::clone(schema)]),
+            is_most_specific,
+        }
+    }
+
     /// The bytes at the beginning of a value that decide its format under any of its schemas.
     pub(crate) fn head_bytes(&self) -> usize {
         self.schemas.iter().map(|schema| schema.head_bytes()).max().unwrap_or(0)
@@ -69,10 +79,9 @@ impl Candidate {
 impl From<Record> for Candidate {
     /// Where a record was found, to read it again.
     fn from(record: Record) -> Self {
-        let redis_keys = record.redis_keys();
         Self {
+            redis_keys: record.redis_keys(),
             key: record.key,
-            redis_keys,
             schemas: Arc::from([record.schema]),
             is_most_specific: true,
         }
@@ -93,12 +102,7 @@ pub fn for_key(catalog: &Catalog, text: &[u8]) -> Vec<Candidate> {
 pub(crate) fn for_name(catalog: &Catalog, name: &RecordName) -> Option<Candidate> {
     for schema in catalog.by_name() {
         if name.is_under(schema) && schema.accepts_key(&name.key) {
-            return Some(Candidate {
-                key: name.key.clone(),
-                redis_keys: schema.redis_keys(&name.key),
-                schemas: Arc::from([Arc::clone(schema)]),
-                is_most_specific: true,
-            });
+            return Some(Candidate::of(schema, &name.key, true));
         }
     }
     None
@@ -138,13 +142,13 @@ fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -
             if !schema.accepts_key(key) {
                 continue;
             }
-            let redis_keys = schema.redis_keys(key);
+            let candidate = Candidate::of(schema, key, is_most_specific);
             // If schemas are named, here or in the context, the most specific template need not
             // win.
-            let wins =
-                catalog.names_schemas() || is_most_specific_of_all(catalog, schema, &redis_keys);
+            let wins = catalog.names_schemas()
+                || is_most_specific_of_all(catalog, schema, &candidate.redis_keys);
             if wins == is_most_specific {
-                add(&mut candidates, schema, key, redis_keys, is_most_specific);
+                add(&mut candidates, candidate, schema);
             }
         }
     }
@@ -152,10 +156,9 @@ fn candidates_for_text(catalog: &Catalog, text: &[u8], is_most_specific: bool) -
 }
 
 pub(crate) fn redis_key_itself(redis_key: &[u8]) -> Candidate {
-    let redis_keys = vec![redis_key.to_vec()];
     Candidate {
         key: redis_key.to_vec(),
-        redis_keys,
+        redis_keys: vec![redis_key.to_vec()],
         schemas: Arc::from([]),
         is_most_specific: false,
     }
@@ -171,13 +174,7 @@ fn records_of_less_specific_schemas(
     let mut candidates = Vec::new();
     for (schema, key_index) in catalog.records_of_less_specific_schemas(redis_key) {
         if let Some(key) = schema.keys[key_index].template.key_in(redis_key) {
-            let candidate = Candidate {
-                key: key.to_vec(),
-                redis_keys: schema.redis_keys(key),
-                schemas: Arc::from([Arc::clone(schema)]),
-                is_most_specific: false,
-            };
-            candidates.push((candidate, key_index));
+            candidates.push((Candidate::of(schema, key, false), key_index));
         }
     }
     candidates
@@ -309,21 +306,11 @@ pub fn for_redis_key(catalog: &Catalog, redis_key: &[u8]) -> Option<(Candidate, 
     Some((Candidate { key, redis_keys, schemas, is_most_specific: true }, first.key_index))
 }
 
-/// Like `records`, for a caller that keeps the observation.
-pub fn records_of_copy(
-    catalog: &Catalog,
-    candidate: &Candidate,
-    seen: &Observation,
-    thresholds: &Thresholds,
-) -> Vec<Record> {
-    records(catalog, candidate, seen.clone(), thresholds)
-}
-
 /// The records at a candidate's Redis keys. There is one for each of its schemas that wrote the
 /// value, as far as its format shows, or, if none did, one for each that reads it. If none reads
 /// it, the record counts for the schema whose fixed prefix it has (the newest release), or for the
 /// one that is named. There is none if the keys are absent or unclaimed.
-pub(crate) fn records(
+pub fn records(
     catalog: &Catalog,
     candidate: &Candidate,
     seen: Observation,
@@ -474,24 +461,17 @@ fn is_most_specific_of_all(catalog: &Catalog, schema: &Schema, redis_keys: &[Vec
     true
 }
 
-fn add(
-    candidates: &mut Vec<Candidate>,
-    schema: &Arc<Schema>,
-    key: &[u8],
-    redis_keys: Vec<Vec<u8>>,
-    is_most_specific: bool,
-) {
+fn add(candidates: &mut Vec<Candidate>, candidate: Candidate, schema: &Arc<Schema>) {
     // Schemas with the same Redis keys share a candidate, so that the keys are read once.
     for same in candidates.iter_mut() {
-        if same.redis_keys == redis_keys && same.key == key {
+        if same.redis_keys == candidate.redis_keys && same.key == candidate.key {
             if !same.schemas.iter().any(|known| Arc::ptr_eq(known, schema)) {
                 same.schemas = same.schemas.iter().chain([schema]).cloned().collect();
             }
             return;
         }
     }
-    let schemas = Arc::from([Arc::clone(schema)]);
-    candidates.push(Candidate { key: key.to_vec(), redis_keys, schemas, is_most_specific });
+    candidates.push(candidate);
 }
 
 /// The author of a record if other schemas show that it is another one; `None` if it stays.

@@ -135,14 +135,16 @@ impl ClosedFields {
 /// field in it.
 fn split(path: &str) -> (&str, Cow<'_, str>) {
     let (parent, step) = path.rsplit_once('/').unwrap_or(("", path));
-    let name = if step.contains('~') { unescaped(step).into() } else { step.into() };
-    (parent, name)
+    (parent, unescaped(step))
 }
 
 /// The name of a field, as a step of a JSON pointer has it (RFC 6901).
-pub(crate) fn unescaped(step: &str) -> String {
+pub(crate) fn unescaped(step: &str) -> Cow<'_, str> {
+    if !step.as_bytes().contains(&b'~') {
+        return step.into();
+    }
     // `~1` is decoded before `~0`, so that `~01` becomes `~1` and not `/`.
-    step.replace("~1", "/").replace("~0", "~")
+    step.replace("~1", "/").replace("~0", "~").into()
 }
 
 /// Escapes a field's name for a JSON pointer (RFC 6901).

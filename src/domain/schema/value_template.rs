@@ -532,7 +532,7 @@ fn word(placeholder: Placeholder) -> &'static str {
 /// A value as a further member of an object. Its name is the last step of the JSON pointer.
 fn member(pointer: &str, value: Vec<u8>) -> Vec<u8> {
     let name = unescaped(pointer.rsplit('/').next().unwrap_or_default());
-    [b",", Value::from(name).to_string().as_bytes(), b":", &value].concat()
+    [b",", Value::from(&*name).to_string().as_bytes(), b":", &value].concat()
 }
 
 #[cfg(test)]

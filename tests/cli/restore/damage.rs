@@ -115,7 +115,6 @@ fn whatever_is_at_the_end_costs_what_is_there_alone() {
             "{tail}: {}",
             run.all()
         );
-        assert_eq!(run.stderr.contains("as after a crash"), code == 0, "{tail}: {}", run.all());
         assert_eq!(
             (&run.json()["restored"], run.json()["lines_left_out"] != 0),
             (&KEYS.into(), code != 0),
@@ -134,7 +133,7 @@ fn a_flipped_bit_in_the_last_line_costs_that_line() {
     bytes[at] ^= 4;
     fs::write(&file, bytes).unwrap();
     let run = restore(&server, &file, &["-o", "json"]).exits(3);
-    run.says("line 4 of ").says("is skipped: the line is damaged");
+    run.says("skipped line 4 of ").says(": the line is damaged");
     assert_eq!(run.json()["restored"], KEYS - 1);
 }
 
@@ -230,5 +229,5 @@ fn lines_behind_the_closing_line_do_not_belong_to_the_backup() {
     fs::write(&file, format!("{whole}{of_another}\n")).unwrap();
     server.idemctl(&["backup", "list"]).exits(0).shows("damaged").says("follows the closing line");
     let run = server.idemctl(&["restore", &file.display().to_string(), "--yes"]).exits(3);
-    run.says("is skipped: the line follows the closing line").says("Restored 3 of 3 Redis keys.");
+    run.says(": the line follows the closing line").says("Restored 3 of 3 Redis keys.");
 }

@@ -104,13 +104,11 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
         if candidate.schemas.iter().any(|schema| !schema.has_fixed_prefix()) {
             continue;
         }
-        let seen = reader
+        let mut seen = reader
             .read_or_fail(std::slice::from_ref(&candidate.redis_keys), ReadLimit::Bytes(65_536))
             .await
             .unwrap();
-        for record in
-            locate::records_of_copy(&catalog, &candidate, seen[0].as_ref().unwrap(), &thresholds)
-        {
+        for record in locate::records(&catalog, &candidate, seen.remove(0).unwrap(), &thresholds) {
             codes.extend(record.findings.iter().map(|finding| finding.code));
         }
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::plain::shallow;
 use super::value::Json;
+use crate::domain::schema::closed_fields::unescaped;
 
 impl Json<'_> {
     /// The value at a JSON pointer; the empty pointer is the value itself.
@@ -34,7 +35,7 @@ impl Json<'_> {
         match self {
             Self::Raw(text) => shallow(text).is_settled(path),
             Self::Object(members) => {
-                let name = unescaped_step(step);
+                let name = unescaped(step);
                 let Some(place) = members.iter().position(|(known, _)| *known == name) else {
                     return false;
                 };
@@ -82,7 +83,7 @@ impl Json<'_> {
         }
         match self {
             Self::Object(members) => {
-                let name = unescaped_step(step);
+                let name = unescaped(step);
                 for (known, value) in members {
                     if *known == name {
                         return value.put(after, other);
@@ -102,7 +103,7 @@ impl Json<'_> {
     fn child(&self, step: &str) -> Option<Json<'_>> {
         match self {
             Self::Object(members) => {
-                let name = unescaped_step(step);
+                let name = unescaped(step);
                 for (known, value) in members {
                     if *known == name {
                         return Some(value.by_ref());
@@ -119,7 +120,7 @@ impl Json<'_> {
     fn into_child<'s>(value: Json<'s>, step: &str) -> Option<Json<'s>> {
         match value {
             Json::Object(members) => {
-                let name = unescaped_step(step);
+                let name = unescaped(step);
                 for (known, value) in members {
                     if known == name {
                         return Some(value);
@@ -140,16 +141,6 @@ fn split_step(pointer: &str) -> (&str, &str) {
     // character takes longer.
     let end = pointer.bytes().position(|byte| byte == b'/').unwrap_or(pointer.len());
     pointer.split_at(end)
-}
-
-/// The member name for a step of a pointer.
-fn unescaped_step(step: &str) -> Cow<'_, str> {
-    if step.as_bytes().contains(&b'~') {
-        // `~01` is the text `~1`, so `~0` has to be replaced last.
-        Cow::Owned(step.replace("~1", "/").replace("~0", "~"))
-    } else {
-        Cow::Borrowed(step)
-    }
 }
 
 /// The array index for a step of a pointer.

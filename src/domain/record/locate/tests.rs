@@ -22,7 +22,7 @@ fn told(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<(String, State, Ve
             record.findings.iter().map(|finding| finding.code.as_str()).collect(),
         )
     };
-    let found = records_of_copy(catalog, &place, &seen, &Thresholds::default());
+    let found = records(catalog, &place, seen.clone(), &Thresholds::default());
     let first = first_record(catalog, place, seen, &Thresholds::default());
     assert_eq!(format!("{first:?}"), format!("{:?}", found.first()));
     found.into_iter().map(told).collect()
@@ -115,7 +115,7 @@ fn claimed(catalog: &Catalog, schema: &str, value: &[u8]) -> Vec<Record> {
         &[(text(value), TimeLeft::NoExpiry), (Content::Absent, TimeLeft::Millis(0))]
             [..schema.keys.len()],
     );
-    records_of_copy(catalog, &candidate, &seen, &Thresholds::default())
+    records(catalog, &candidate, seen, &Thresholds::default())
 }
 
 /// Rule: what a closed form of another loaded schema reads as a result is nobody's lock, whoever
@@ -183,7 +183,7 @@ fn nothing_there_is_no_record() {
     let catalog = catalog(&["express"], None);
     let place = for_key(&catalog, b"k").remove(0);
     let seen = samples::seen(&place.schemas[0], &[(Content::Absent, TimeLeft::Millis(0))]);
-    assert_eq!(records_of_copy(&catalog, &place, &seen, &Thresholds::default()).len(), 0);
+    assert_eq!(records(&catalog, &place, seen, &Thresholds::default()).len(), 0);
 }
 
 proptest! {
