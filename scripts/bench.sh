@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on a server of their own: N records (100000, or what N says), ROUNDS rounds (5). Needs redis-cli.
-# OLDER=PROGRAM compares the server's work for purge with that of an older idemctl. SCALE=yes runs the commands on N records (ten
-# million, or as many as the memory holds) and a tenth of them instead.
+# OLDER=PROGRAM compares the server's work for purge with that of an older idemctl. SCALE=yes runs the commands on N
+# records instead (ten million, or fewer if the memory is too small), and on a tenth of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

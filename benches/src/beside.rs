@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::goal::Goal;
 use crate::measure::{self, middle};
 use crate::resp::{Connection, pack};
+use crate::scale::{PURGE, StateFolder};
 use crate::server::{self, Lives};
 use crate::{Setup, words};
 
@@ -117,20 +118,13 @@ pub fn race(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
 /// it reverts.
 pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let path = socket.display().to_string();
-    let state = std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
+    let state = StateFolder::new()?;
     let pipe = format!(
         "redis-cli -s {path} --scan --pattern 'idempotency:*' | xargs -L 1000 redis-cli -s {path} unlink"
     );
-    let on_server = |program: &str, more: &[&str]| {
-        let env = format!("XDG_STATE_HOME={}", state.display());
-        words(&[&["env", &env, program, "-s", &path][..], more].concat())
-    };
-    let purge = |program: &str, more: &[&str]| {
-        let chosen =
-            ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
-        on_server(program, &[&chosen, more].concat())
-    };
-    let undo = on_server(&setup.idemctl, &["undo", "--yes"]);
+    let purge =
+        |program: &str, more: &[&str]| state.run(program, &["-s", &path], &[&PURGE, more].concat());
+    let undo = state.run(&setup.idemctl, &["-s", &path], &["undo", "--yes"]);
     let mut undos = Vec::new();
     let mut contenders = vec![
         ("idemctl purge --no-backup", purge(&setup.idemctl, &["--no-backup"])),
@@ -149,7 +143,7 @@ pub fn purge(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
             if *name == "idemctl purge" {
                 undos.push(measure::program(&undo, socket)?);
             }
-            let _ = std::fs::remove_dir_all(&state);
+            state.clear();
         }
     }
     println!(

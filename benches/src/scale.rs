@@ -12,13 +12,14 @@ use crate::{Setup, cluster, words};
 /// How often a short command is timed.
 const STARTS: usize = 20;
 
-/// What the same reading takes without idemctl.
+/// The same reading without idemctl.
 const RAW: &str = "raw socket";
 
-const PURGE: [&str; 6] =
+/// Removes every record of a seed.
+pub const PURGE: [&str; 6] =
     ["purge", "--schema", "go-middleware", "--state", "completed,in-progress", "--yes"];
 
-/// What runs at each size, in this order: what is purged comes back.
+/// The commands that run at each size, in this order. The undo restores the purged records.
 const COMMANDS: [(&str, &[&str]); 6] = [
     ("list -o jsonl", &["list", "-o", "jsonl"]),
     ("stats", &["stats"]),
@@ -31,8 +32,9 @@ const COMMANDS: [(&str, &[&str]); 6] = [
 /// The commands before and after three purges and three undos of all records.
 pub fn busy_day(setup: &Setup, socket: &Path) -> io::Result<Vec<Goal>> {
     let state = StateFolder::new()?;
-    let on =
-        |command: &[&str]| state.idemctl(setup, &["-s", &socket.display().to_string()], command);
+    let on = |command: &[&str]| {
+        state.run(&setup.idemctl, &["-s", &socket.display().to_string()], command)
+    };
     let record = server::first_result();
     let short: [&[&str]; 3] = [&["inspect", &record], &["check"], &["log"]];
     let dry_run: &[&str] = &["undo", "--dry-run"];
@@ -127,7 +129,7 @@ pub fn ten_times(setup: &Setup) -> io::Result<Vec<Goal>> {
     Ok(goals)
 }
 
-/// The raw socket first, where there is one server.
+/// Runs the raw socket first if there is one server.
 fn all_commands(
     setup: &Setup,
     servers: &[(Server, u16)],
@@ -145,7 +147,7 @@ fn all_commands(
         runs.push((RAW, raw));
     }
     for (name, command) in COMMANDS {
-        let command = state.idemctl(setup, &["-p", &port], command);
+        let command = state.run(&setup.idemctl, &["-p", &port], command);
         let run = measure::program(&command, &socket)?;
         eprintln!("{records} records: {name} {:.1} s", run.wall.as_secs_f64());
         runs.push((name, run));
@@ -154,24 +156,30 @@ fn all_commands(
 }
 
 /// A folder for the log and the backups.
-struct StateFolder(std::path::PathBuf);
+pub struct StateFolder(std::path::PathBuf);
 
 impl StateFolder {
-    fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let folder =
             std::env::temp_dir().join(format!("idemctl-bench-state.{}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
         Ok(Self(folder))
     }
 
-    fn idemctl(&self, setup: &Setup, server: &[&str], command: &[&str]) -> Vec<String> {
+    /// A run of an idemctl that uses the folder.
+    pub fn run(&self, program: &str, server: &[&str], command: &[&str]) -> Vec<String> {
         let env = format!("XDG_STATE_HOME={}", self.0.display());
-        words(&[&["env", &env, &setup.idemctl], server, command].concat())
+        words(&[&["env", &env, program], server, command].concat())
+    }
+
+    /// Removes everything in it.
+    pub fn clear(&self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
 impl Drop for StateFolder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.clear();
     }
 }

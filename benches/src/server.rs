@@ -78,7 +78,7 @@ pub fn first_result() -> String {
 /// How long the locks of a seed live.
 #[derive(Clone, Copy)]
 pub enum Lives {
-    /// As long as a service's.
+    /// As long as the locks of a service.
     Minutes,
     /// Longer than a run of many minutes.
     Days,
