@@ -71,10 +71,6 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
             }
             BackupState::Unended(why) => {
                 session.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
-                if let Some(by) = &backup.by {
-                    let op = escape::again(&by.op);
-                    session.ui.hint(&format!("`idemctl undo {op}` restores its records"));
-                }
             }
             BackupState::Complete | BackupState::BeingWritten => {}
         }

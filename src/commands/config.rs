@@ -9,7 +9,7 @@ use crate::render::{self, escape, history};
 use crate::session::Session;
 use crate::session::operations::unreadable;
 use crate::store::audit::log;
-use crate::store::backup::folder::Folder;
+use crate::store::backup::folder::{BackupState, Folder};
 
 /// Show the effective settings from options, environment variables and the config file
 ///
@@ -93,7 +93,13 @@ fn check(session: &mut Session) -> Result<Exit> {
     let folder = session.settings.backup_dir()?;
     match Folder::read(&folder) {
         Ok(backups) => {
-            for (path, why) in backups.others {
+            let mut wrong = backups.others;
+            for backup in backups.backups {
+                if let BackupState::Damaged(why) = backup.state {
+                    wrong.push((backup.path, why));
+                }
+            }
+            for (path, why) in wrong {
                 unread.push(format!("{}: {why}", path.display()));
             }
         }

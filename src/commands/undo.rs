@@ -131,7 +131,9 @@ impl Undo<'_> {
     }
 
     fn exit(&self, rows: &RestoredRows) -> Exit {
-        let is_whole = !self.is_partial && rows.kept_away() + self.left_out() + self.missing() == 0;
+        let is_whole = !self.is_partial
+            && !self.reverter.undone.may_lack_changes()
+            && rows.kept_away() + self.left_out() + self.missing() == 0;
         if is_whole { Exit::Done } else { Exit::Partial }
     }
 

@@ -234,7 +234,7 @@ fn an_operation_that_did_not_end_is_the_first() {
     };
     assert_eq!(commands(&[]), ["extend", "force-unlock", "undo"]);
     assert_eq!(commands(&["--limit", "2"]), ["extend", "undo"]);
-    server.idemctl(&["log", "--limit", "2"]).shows("unended").says("The newest 2 of 3");
+    server.idemctl(&["log", "--limit", "2"]).shows("unended").says("2 of 3 shown");
 }
 
 /// Rule: the lines of runs at the same time are whole, and each operation has both of its lines.

@@ -56,7 +56,7 @@ fn operations_are_chosen_by_command_key_time_and_number() {
     assert_eq!(commands(&["--command", "force-unlock"]), ["force-unlock"]);
     assert_eq!(commands(&["--limit", "1"]), ["force-unlock"]);
     assert_eq!(commands(&["--since", "1h"]).len(), 2);
-    server.idemctl(&["log", "--limit", "1"]).exits(0).says("The newest 1 of 2");
+    server.idemctl(&["log", "--limit", "1"]).exits(0).says("1 of 2 shown");
     server.idemctl(&["log", "--only", "z"]).exits(0).says("The audit log has no such operation");
 }
 

@@ -166,10 +166,9 @@ fn on_a_full_disk_nothing_goes_that_is_not_in_the_backup() {
         fs::write(&file, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         let listed = server.idemctl(&["backup", "list", "-o", "json"]).exits(0);
         let backup = listed.json()["backups"][0].clone();
-        let op = backup["op"].as_str().unwrap();
         assert_eq!(backup["state"], "unended");
         assert!(backup["why"].as_str().unwrap().contains("File too large"), "{}", listed.all());
-        listed.says("stopped early: ").says(format!(" undo {op}` restores its records"));
+        listed.says("stopped early: ");
         let undo = server.idemctl(&["undo", "--yes"]);
         undo.says(format!("Reverted {} of {}", gone.len(), gone.len()));
     }

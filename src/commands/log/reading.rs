@@ -109,6 +109,6 @@ pub(super) fn say_count(session: &mut Session, what: &str, shown: usize, all: u6
     if shown == 0 {
         session.ui.status(&format!("The audit log has no such {what}."));
     } else if all > shown as u64 {
-        session.ui.status(&format!("The newest {shown} of {all}; --limit shows more."));
+        session.ui.status(&format!("{shown} of {all} shown; --limit shows more."));
     }
 }

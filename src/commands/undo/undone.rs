@@ -22,6 +22,9 @@ use crate::store::backup::BackupReader;
 /// The most records that are kept of those of which an operation changed no Redis key.
 const MAX_UNTOUCHED: usize = 5;
 
+/// The commands whose changes no backup of their own holds.
+const RESTORES: [&str; 2] = ["restore", "undo"];
+
 /// An operation, and what its undo has to do.
 pub(super) struct UndoneOperation {
     /// The audit folder.
@@ -72,13 +75,23 @@ impl UndoneOperation {
         }
         if found.operation.state == OperationState::Unended {
             found.check_unended()?;
-            let name = found.name();
-            session.ui.warning(&format!(
-                "{name} did not end, because it was killed. The records in its backup are \
-                restored, too"
-            ));
+            let rest = if found.may_lack_changes() {
+                "It may have changed more Redis keys, which undo leaves as they are"
+            } else {
+                "The records in its backup are restored, too"
+            };
+            session
+                .ui
+                .warning(&format!("{} did not end, because it was killed. {rest}", found.name()));
         }
         Ok(found)
+    }
+
+    /// True if the operation was killed, and no backup holds the changes of its last batch, which
+    /// its details may lack.
+    pub(super) fn may_lack_changes(&self) -> bool {
+        self.operation.state == OperationState::Unended
+            && (self.backups.is_empty() || RESTORES.contains(&self.operation.command.as_str()))
     }
 
     /// # Errors

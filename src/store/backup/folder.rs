@@ -118,7 +118,8 @@ fn look(path: &Path) -> Result<BackupFile, String> {
         }
     });
     let reader = reader.map_err(|error| error.to_string())?;
-    if reader.is_blank() {
+    // A run that was killed before its first change leaves an empty file.
+    if reader.is_blank() && metadata.len() > 0 {
         return Err("it contains no lines of a backup".to_owned());
     }
     let damage = reader.damage();
