@@ -64,15 +64,9 @@ fn list(session: &mut Session, output: Output) -> Result<Exit> {
     explain_unended(&operations, &mut backups);
     show(session, output, &backups)?;
     for backup in &backups {
-        let file = escape::text(backup.path.as_os_str().as_bytes());
-        match &backup.state {
-            BackupState::Damaged(why) => {
-                session.ui.status(&format!("{file} is damaged: {}", escape::text(why.as_bytes())));
-            }
-            BackupState::Unended(why) => {
-                session.ui.status(&format!("{file} is unended: {}", escape::text(why.as_bytes())));
-            }
-            BackupState::Complete | BackupState::BeingWritten => {}
+        if let (state, Some(why)) = state(backup) {
+            let file = escape::text(backup.path.as_os_str().as_bytes());
+            session.ui.status(&format!("{file} is {state}: {}", escape::text(why.as_bytes())));
         }
     }
     for (file, why) in others {
@@ -165,13 +159,18 @@ fn show(session: &mut Session, output: Output, found: &[BackupFile]) -> Result<(
     Ok(session.show(output, "backups", &lines, |view| backups::table(view, &lines))?)
 }
 
-fn line(found: &BackupFile) -> backups::BackupSummary<'_> {
-    let (state, why) = match &found.state {
+/// The state of a backup, and why it is not complete.
+fn state(found: &BackupFile) -> (&'static str, Option<&str>) {
+    match &found.state {
         BackupState::Complete => ("complete", None),
-        BackupState::Damaged(why) => ("damaged", Some(why.as_str())),
+        BackupState::Damaged(why) => ("damaged", Some(why)),
         BackupState::BeingWritten => ("being-written", None),
-        BackupState::Unended(why) => ("unended", Some(why.as_str())),
-    };
+        BackupState::Unended(why) => ("unended", Some(why)),
+    }
+}
+
+fn line(found: &BackupFile) -> backups::BackupSummary<'_> {
+    let (state, why) = state(found);
     backups::BackupSummary {
         file: escape::text(found.path.as_os_str().as_bytes()),
         written_at: humantime::format_rfc3339_millis(found.modified).to_string(),

@@ -114,7 +114,7 @@ fn operations_of_other_runs_are_not_lost() {
 fn a_killed_run_is_repeated() {
     let server = extended();
     let text = fs::read_to_string(log_file(&server)).unwrap();
-    if killed(&server, &PRUNE, &log_file(&server), "/rename", 1).is_none() {
+    if killed(&server, &PRUNE, &log_file(&server), "/rename").is_none() {
         return;
     }
     assert!(audit::text(&server.audit()).starts_with(&text));

@@ -54,7 +54,13 @@ impl<'a> UndoCandidates<'a> {
         let mut newest_first = self.operations.all().rev();
         let last = newest_first
             .find(|operation| self.args.elsewhere || operation.was_on(self.here, self.server));
-        let Some(mut chosen) = last else { return Err(self.none_here()) };
+        let none = CommandError::new(Exit::No, "the audit log has no operation on this server");
+        let mut chosen = last.ok_or_else(|| {
+            none.hint(
+                "`idemctl log` lists the operations; to undo one, connect to its server and run \
+                `idemctl undo OP`",
+            )
+        })?;
         while let Some(undone) = self.undone_by(chosen) {
             // Undoing an interrupted undo would remove the records that it has restored.
             if chosen.state != OperationState::Ended {
@@ -73,21 +79,6 @@ impl<'a> UndoCandidates<'a> {
             chosen = undone;
         }
         Ok(chosen)
-    }
-
-    fn none_here(&self) -> CommandError {
-        let Some(last) = self.operations.all().last() else {
-            return CommandError::new(Exit::No, "the audit log has no operation");
-        };
-        let server = escape::again(&last.server);
-        let message = format!(
-            "the audit log has no operation on this server; the last one, {}, was on {server}",
-            last.name()
-        );
-        CommandError::new(Exit::No, message).hint(
-            "`idemctl log` lists the operations; to undo one, connect to its server and run `idemctl \
-            undo OP`",
-        )
     }
 
     /// The operation that an undo undoes.

@@ -111,7 +111,8 @@ fn what_has_expired_since_stays_away() {
     let server = Server::holding(&[("idempotency:a", PENDING, 50_000)]);
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);
     rewrite_log(&server, |line| line["before"]["expires_at_ms"] = 1_000.into());
-    server.idemctl(&["undo", "--yes"]).exits(0).shows("remove ");
+    // Its log has no end, so that its details may lack some of its changes.
+    server.idemctl(&["undo", "--yes"]).exits(3).shows("remove ");
     assert_eq!(server.get("idempotency:a"), None);
 }
 
