@@ -25,6 +25,7 @@ fn main() -> io::Result<()> {
     let scenarios = Path::new("src/domain/simulation/scenarios.toml");
     println!("cargo::rerun-if-changed={}", scenarios.display());
     fs::write(out.join("scenarios.json"), json(scenarios)?)?;
+    fs::write(out.join("commands.rs"), commands(Path::new("src/cli/commands.toml"))?)?;
     println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
     Ok(())
 }
@@ -57,6 +58,32 @@ fn schemas(root: &Path, place: &str) -> io::Result<String> {
             let _ = writeln!(code, "({:?}, {}),", name(&script), include(&place, &script));
         }
         code.push_str("] },\n");
+    }
+    code.push(']');
+    Ok(code)
+}
+
+/// The rows of the commands, as code. A word that names no group or choice does not compile.
+fn commands(file: &Path) -> io::Result<String> {
+    println!("cargo::rerun-if-changed={}", file.display());
+    let wrong = |what: &str| io::Error::other(format!("{}: {what}", file.display()));
+    let read: serde_json::Value = serde_json::from_str(&json(file)?)?;
+    let mut code = String::from("&[\n");
+    for row in read["command"].as_array().ok_or_else(|| wrong("no command"))? {
+        let fields = ["name", "group", "repeats", "stdout", "named", "examples"];
+        for field in row.as_object().into_iter().flat_map(|row| row.keys()) {
+            if !fields.contains(&field.as_str()) {
+                return Err(wrong(field));
+            }
+        }
+        let (name, examples) = (&row["name"], &row["examples"]);
+        let group = row["group"].as_str().unwrap_or_default();
+        let repeats = row["repeats"].as_str().unwrap_or("Nothing");
+        let stdout = row["stdout"].as_str().unwrap_or("GoesOn");
+        let is_named = row["named"].as_bool().unwrap_or(false);
+        let _ = writeln!(code, "CommandRow {{ name: {name}, group: CommandGroup::{group},");
+        let _ = writeln!(code, "repeats: Repeats::{repeats}, stdout: WhenStdoutCloses::{stdout},");
+        let _ = writeln!(code, "is_named: {is_named}, examples: &{examples} }},");
     }
     code.push(']');
     Ok(code)

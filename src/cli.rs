@@ -22,6 +22,7 @@ use crate::commands::{
     duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
+use crate::domain::command_row::{COMMANDS, CommandRow, row_of};
 use crate::domain::removed::{self, Removed, RemovedKind};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::outlive_file_size_limit;
@@ -30,7 +31,7 @@ use crate::render::invocation::{Invocation, RunWords, option_words};
 use crate::render::style::Color;
 use crate::session::{Session, interruptible};
 use crate::settings::{Environment, Settings};
-use crate::terminal::ui::{Ui, WhenStdoutCloses};
+use crate::terminal::ui::Ui;
 use crate::version;
 
 /// Inspect, list, unlock and race the idempotency keys that services keep in Redis
@@ -50,7 +51,6 @@ pub struct Root {
     version = version::TEXT,
     disable_help_flag = true,
     disable_help_subcommand = true,
-    arg_required_else_help = true,
     max_term_width = 100
 )]
 struct Options {
@@ -66,102 +66,43 @@ struct Options {
 }
 
 /// clap builds the options of a command only if it runs, because building them takes most of clap's
-/// time. The first line of each command's help is therefore repeated here, for the list of
-/// commands.
+/// time.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Show a key's records, their findings, and what the next request gets
     #[command(visible_alias = "get")]
     Inspect(inspect::Args),
-    /// List the records of the selected schemas
     #[command(visible_alias = "ls")]
     List(list::Args),
-    /// Count records by schema and state, with their sizes and ages
     Stats(stats::Args),
-    /// Compare two snapshots of the records, or one snapshot with the current records
     Diff(diff::Args),
-    /// Find records with different idempotency keys that are of one operation
     Duplicates(duplicates::Args),
-    /// Report in one line whether locks are stuck, for monitoring
     Check(check::Args),
-    /// Check whether this deployment is safe, and show how it can fail
     Doctor(doctor::Args),
-    /// Remove a lock that its worker will never release, so that the next request executes
     ForceUnlock(force_unlock::Args),
-    /// Give locks more time, so that no retry executes while you investigate
     Extend(extend::Args),
-    /// Store the response of an operation whose worker could not, so that retries get it
     Complete(complete::Args),
-    /// Release a lock with the service's own step, so that the next request executes
     Release(release::Args),
-    /// Take a key's lock with the service's own step, or show what a request gets
     Begin(begin::Args),
-    /// Find locks that no worker will release, and remove them after two checks
     Sweep(sweep::Args),
-    /// Find out from the provider how operations ended, and complete or release their locks
     Reconcile(reconcile::Args),
-    /// Remove many records, each only if it has not changed since idemctl read it
     Purge(purge::Args),
-    /// Restore records from a backup without replacing existing keys
     Restore(restore::Args),
-    /// Undo an operation: restore every key that has not been modified since
     Undo(undo::Args),
-    /// List the operations that changed data from this machine, newest last
     Log(log::Args),
-    /// List the backups of changed records, or delete old ones
     Backup(backup::Args),
-    /// Race simultaneous requests with one key, and check that only one executes
     Race(race::Args),
-    /// Simulate the ways in which idempotency fails, and report which clients are affected
     Simulate(simulate::Args),
-    /// Explore every order of the steps of simultaneous requests, with faults
     Explore(explore::Args),
-    /// Send a service concurrent duplicates and other retries, and judge its answers
     Probe(probe::Args),
-    /// Run a command with a temporary local Redis
     Sandbox(sandbox::Args),
-    /// Identify the keys in an unknown Redis by sampling
     Detect(detect::Args),
-    /// List, show, create, adopt and check schemas
     Schema(schema::Args),
-    /// List, show, create, change, test and remove the contexts in the config file
     Context(contexts::Args),
-    /// Show the effective settings from options, environment variables and the config file
     Config(config::Args),
-    /// Print the completion script for a shell
     #[command(alias = "completion")]
     Completions(completions::Args),
-    /// Write the manual pages, one per command
     Man(man::Args),
-}
-
-impl Command {
-    /// What a command does when the reader of stdout closes it. Only this function decides that.
-    fn when_stdout_closes(&self) -> WhenStdoutCloses {
-        match self {
-            Self::List(_)
-            | Self::Stats(_)
-            | Self::Sandbox(_)
-            | Self::Detect(_)
-            | Self::Context(_)
-            | Self::Config(_)
-            | Self::Completions(_)
-            | Self::Man(_) => WhenStdoutCloses::EndsQuietly,
-            Self::Log(args) if !args.deletes() => WhenStdoutCloses::EndsQuietly,
-            Self::Backup(args) if !args.deletes() => WhenStdoutCloses::EndsQuietly,
-            Self::Schema(args) if !args.judges() => WhenStdoutCloses::EndsQuietly,
-            // They may run for long, and change nothing.
-            Self::Inspect(_) | Self::Diff(_) | Self::Duplicates(_) => WhenStdoutCloses::Ends,
-            // A change has to be completed and logged, and a verdict is in the exit code.
-            _ => WhenStdoutCloses::GoesOn,
-        }
-    }
-
-    /// True for commands that use a server only if an option names it, because they put load on it.
-    fn ignores_variables(&self) -> bool {
-        matches!(self, Self::Race(_) | Self::Simulate(_) | Self::Explore(_) | Self::Probe(_))
-    }
 }
 
 /// The complete command line for clap, with examples, for help, completions, man pages and their
@@ -181,10 +122,15 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
     let words = in_own_words(words);
     // idemctl answers `help` itself, because clap knows no topics.
-    if words.get(1).is_some_and(|word| word == "help") {
-        return help::answer(&words[2..]);
+    match words.get(1) {
+        Some(word) if word == "help" => return help::answer(&words[2..]),
+        Some(_) => {}
+        None => {
+            help::answer(&[]);
+            return Exit::Usage;
+        }
     }
-    let (root, run_words) = match parse(&words) {
+    let (root, row, run_words) = match parse(&words) {
         Ok(parsed) => parsed,
         Err(error) => return usage(error, &words),
     };
@@ -196,14 +142,14 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     // Printed command lines repeat the server that a variable named, because the variable may be
     // set for one command only. If the command ignores the variables, the printed lines do so too.
     // Otherwise a pasted line would put load on that server.
-    let mut invocation = if root.command.ignores_variables() {
+    let mut invocation = if row.is_named {
         Invocation::of(&root.options.connection, &environment.without_server())
     } else {
         Invocation::of(&root.options.connection, &environment)
     };
     invocation.set_run(run_words);
     ui.set_invocation(invocation);
-    ui.when_stdout_closes(root.command.when_stdout_closes());
+    ui.when_stdout_closes(row.stdout);
     let check = match &root.command {
         Command::Check(args) => Some(args.output),
         _ => None,
@@ -212,7 +158,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
         Ok(settings) => settings,
         Err(stop) => return report(&mut ui, &stop.into(), check),
     };
-    if !root.command.ignores_variables()
+    if !row.is_named
         && let Some(url) = settings.url_of_redis_url()
     {
         ui.invocation_mut().note_redis_url(url);
@@ -240,7 +186,7 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
 /// clap copies the options that all commands share into each command, which would be most of the
 /// cost of a start. clap therefore first gets only the commands whose names are among the words. If
 /// that fails, it gets all commands.
-fn parse(words: &[OsString]) -> Result<(Root, RunWords), clap::Error> {
+fn parse(words: &[OsString]) -> Result<(Root, &'static CommandRow, RunWords), clap::Error> {
     let all = Command::augment_subcommands(clap::Command::new("all"));
     let mut named = Vec::new();
     for command in all.get_subcommands() {
@@ -253,24 +199,30 @@ fn parse(words: &[OsString]) -> Result<(Root, RunWords), clap::Error> {
         .subcommands(named);
     // It is built once per run, and freeing its many small parts would take time.
     let mut short = ManuallyDrop::new(short);
-    match short.try_get_matches_from_mut(words) {
-        Ok(matches) => {
-            if let Ok(root) = Root::from_arg_matches(&matches) {
-                let under =
-                    |headings: &[Option<&str>]| option_words_under(&short, &matches, headings);
-                let run_words = RunWords {
-                    own: own_words(&short, &matches),
-                    filters: under(&[None, Some("Select"), Some("Schemas")]),
-                    selection: under(&[Some("Select")]),
-                };
-                return Ok((root, run_words));
-            }
-        }
+    let matches = match short.try_get_matches_from_mut(words) {
+        Ok(matches) => matches,
         // `--version` names no command, so the other commands cannot change its output.
         Err(version) if version.kind() == ErrorKind::DisplayVersion => return Err(version),
-        Err(_) => {}
+        Err(_) => Root::command().try_get_matches_from(words)?,
+    };
+    let under = |headings: &[Option<&str>]| option_words_under(&short, &matches, headings);
+    let run_words = RunWords {
+        own: own_words(&short, &matches),
+        filters: under(&[None, Some("Select"), Some("Schemas")]),
+        selection: under(&[Some("Select")]),
+    };
+    Ok((Root::from_arg_matches(&matches)?, row(&matches), run_words))
+}
+
+/// The row of the command that runs. Every command has one, which a test checks.
+fn row(matches: &clap::ArgMatches) -> &'static CommandRow {
+    let mut words = String::new();
+    let mut inner = matches;
+    while let Some((name, matches)) = inner.subcommand() {
+        words = format!("{words} {name}");
+        inner = matches;
     }
-    Ok((Root::try_parse_from(words)?, RunWords::default()))
+    row_of(words.trim_start()).unwrap_or(&COMMANDS[0])
 }
 
 /// The subcommand with the options and arguments given to it, each as `--name value`. It excludes

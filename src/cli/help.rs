@@ -9,6 +9,7 @@ use clap::{Arg, Command};
 
 use crate::args::without;
 use crate::cli::{command, topics};
+use crate::domain::command_row::COMMANDS;
 use crate::exit::Exit;
 use crate::render::escape;
 use crate::render::style::Color;
@@ -27,6 +28,13 @@ const SHARED: [(&str, &str); 6] = [
 /// Examples come before options, because most readers look for them.
 const PAGE: &str =
     "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
+
+/// The first examples of the front page.
+const FIRST: [&str; 3] = [
+    "idemctl inspect KEY         why does a client get 409 again and again?",
+    "idemctl force-unlock KEY    the worker that holds the lock is dead",
+    "idemctl check               many locks are stuck; then: idemctl sweep --orphaned",
+];
 
 /// The maximum width of a page in columns.
 const WIDTH: usize = 100;
@@ -141,20 +149,22 @@ fn whole(command: &Command) -> StyledStr {
         .render_long_help()
 }
 
+/// The page that `idemctl` prints: first what most readers look for, then every command.
 fn of_root(root: &Command) -> StyledStr {
-    let mut topics = String::new();
-    for (name, about) in topics::TOPICS {
-        topics.push_str(&format!("  {name:<12}  {about}\n"));
+    let about = root.get_about().unwrap_or_default();
+    let mut page = format!("{about}\nUsage: idemctl [OPTIONS] COMMAND\n\n{}\n\n", FIRST.join("\n"));
+    let mut last = None;
+    for row in COMMANDS {
+        let Some(command) = root.find_subcommand(row.name) else { continue };
+        let heading = if last == Some(row.group) { "" } else { row.group.heading() };
+        last = Some(row.group);
+        let about = command.get_about().unwrap_or_default();
+        page.push_str(&format!("{heading:<8}{:<14}{about}\n", row.name));
     }
-    let footer = format!(
-        "`idemctl help TOPIC`:\n{topics}\n`idemctl COMMAND --help` summarises a command, `idemctl \
-        help COMMAND` describes it in detail."
-    );
-    let hidden = without(root.clone(), &["Connection", "TLS", "Display"]);
-    hidden
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{all-args}{after-help}")
-        .after_help(footer)
-        .render_help()
+    let topics: Vec<_> = topics::TOPICS.iter().map(|(name, _)| *name).collect();
+    let topics = topics.join(" ");
+    page.push_str(&format!("\nidemctl help COMMAND, or idemctl help TOPIC:\n        {topics}\n"));
+    page.into()
 }
 
 /// The command's help without the options under these headings.
@@ -210,19 +220,15 @@ fn few(names: &[String]) -> String {
     line
 }
 
-const EXAMPLES: &str = include_str!("examples.txt");
-
 /// The example command lines of a command, by its name after `idemctl`.
-pub(super) fn of(command: &str) -> impl Iterator<Item = &'static str> {
-    let mut lines = EXAMPLES.lines();
-    // The examples are the indented lines below the line with the command's name.
-    let _ = lines.find(|line| *line == command);
-    lines.map_while(|line| line.strip_prefix("    "))
+pub(super) fn of(command: &str) -> &'static [&'static str] {
+    let row = COMMANDS.iter().find(|row| row.name == command);
+    row.map_or(&[], |row| row.examples)
 }
 
 /// The command and all its subcommands with their examples; `name` is its name after `idemctl`.
 pub(super) fn added_to(command: Command, name: &str) -> Command {
-    let lines: String = of(name).map(|line| format!("\n  {line}")).collect();
+    let lines: String = of(name).iter().map(|line| format!("\n  {line}")).collect();
     let command = if lines.is_empty() {
         command
     } else {
@@ -257,7 +263,7 @@ mod tests {
             let words: Vec<OsString> = name.split(' ').map(OsString::from).collect();
             let page = on_one_screen(&root, &words).to_string();
             assert!(page.lines().count() <= 50, "{name}: {} lines\n{page}", page.lines().count());
-            assert!(of(&name).count() >= 2, "{name} has no examples");
+            assert!(of(&name).len() >= 2, "{name} has no examples");
         }
     }
 }
@@ -271,19 +277,30 @@ mod examples_tests {
     #[test]
     fn every_example_is_a_line_of_its_command() {
         let root = command();
-        let mut command = "";
-        for line in EXAMPLES.lines() {
-            let Some(example) = line.strip_prefix("    ") else {
-                command = line;
-                continue;
-            };
-            let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
-            let parsed = root.clone().try_get_matches_from(words.split_whitespace());
-            let sound = parsed
-                .as_ref()
-                .map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
-            assert!(sound, "{example}: {parsed:?}");
-            assert!(example.contains(command), "{example} is no example of {command}");
+        for row in COMMANDS {
+            for example in row.examples {
+                let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
+                let parsed = root.clone().try_get_matches_from(words.split_whitespace());
+                let sound = parsed
+                    .as_ref()
+                    .map_or_else(|error| error.kind() == ErrorKind::DisplayHelp, |_| true);
+                assert!(sound, "{example}: {parsed:?}");
+                assert!(example.contains(row.name), "{example} is no example of {}", row.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_front_page_has_every_command_on_a_small_screen() {
+        let root = command();
+        let page = of_root(&root).to_string();
+        assert!(page.lines().count() <= 40, "{page}");
+        for line in page.lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = format!(" {} ", command.get_name());
+            assert!(page.lines().any(|line| line.contains(&name)), "{name}\n{page}");
         }
     }
 }

@@ -1,22 +1,11 @@
 //! Tests of the complete command line.
 
 use super::*;
-use crate::render::invocation::{WITH_PREFIX, WITH_SCHEMA_DIR, WITH_SERVER};
+use crate::domain::command_row::{COMMANDS, Repeats, row_of};
 
 #[test]
 fn the_command_line_is_sound() {
     command().debug_assert();
-}
-
-#[test]
-fn a_command_is_listed_by_the_first_line_of_its_help() {
-    let listed = Root::command();
-    let built = command();
-    for command in listed.get_subcommands() {
-        let own = built.find_subcommand(command.get_name()).and_then(clap::Command::get_about);
-        assert!(own.is_some(), "{}", command.get_name());
-        assert_eq!(command.get_about().map(ToString::to_string), own.map(ToString::to_string));
-    }
 }
 
 #[test]
@@ -53,27 +42,25 @@ fn command_lines_that_are_printed_have_the_options_that_commands_know() {
     let knows = |command: &clap::Command, id: &str| {
         command.get_arguments().any(|argument| argument.get_id() == id)
     };
-    for name in [&WITH_PREFIX[..], &WITH_SCHEMA_DIR, &WITH_SERVER].concat() {
+    for row in COMMANDS {
         let mut command = &root;
-        for word in name.split(' ') {
+        for word in row.name.split(' ') {
             command = command
                 .find_subcommand(word)
-                .unwrap_or_else(|| panic!("there is no command {name}"));
+                .unwrap_or_else(|| panic!("there is no command {}", row.name));
         }
-        if name == "schema adopt" {
-            // The prefix is that of the schema to adopt.
-            assert!(knows(command, "schema_dir") && WITH_SCHEMA_DIR.contains(&name));
-            continue;
+        // The prefix of `schema adopt` is that of the schema to adopt.
+        let has_prefix =
+            knows(command, "prefix") && knows(command, "schema") && row.name != "schema adopt";
+        match row.repeats {
+            Repeats::Nothing => {}
+            Repeats::Server => assert!(!knows(command, "schema_dir"), "{}", row.name),
+            Repeats::SchemaDir => assert!(knows(command, "schema_dir") && !has_prefix),
+            Repeats::Prefix => assert!(knows(command, "schema_dir") && has_prefix, "{}", row.name),
         }
-        let known: &[&str] = match (
-            knows(command, "schema_dir"),
-            knows(command, "prefix") && knows(command, "schema"),
-        ) {
-            (false, _) => &WITH_SERVER,
-            (true, false) => &WITH_SCHEMA_DIR,
-            (true, true) => &WITH_PREFIX,
-        };
-        assert!(known.contains(&name), "{name}");
+    }
+    for command in root.get_subcommands() {
+        assert_eq!(row_of(command.get_name()).map(|row| row.name), Some(command.get_name()));
     }
 }
 
@@ -92,7 +79,7 @@ fn the_own_words_of_a_run_are_those_of_its_subcommand() {
         ("idemctl list", "list"),
     ] {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let mut given = parse(&words).unwrap().1.own;
+        let mut given = parse(&words).unwrap().2.own;
         let mut wanted: Vec<_> = own.split(' ').map(str::to_owned).collect();
         // The order of options has no meaning; keys come after all of them.
         let keys = given.iter().position(|word| word == "--").unwrap_or(given.len());
@@ -119,7 +106,7 @@ fn the_filters_of_a_run_are_the_options_that_choose_records() {
         ("idemctl restore --only k f", ""),
     ] {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let given = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}")).1.filters;
+        let given = parse(&words).unwrap_or_else(|error| panic!("{line}: {error}")).2.filters;
         let given = given.join(" ");
         // The order of options has no meaning.
         let options = |words: &str| {

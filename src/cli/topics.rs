@@ -9,7 +9,8 @@ use crate::domain::diagnosis::FindingCode;
 use crate::exit::Exit;
 
 /// The topics of `idemctl help TOPIC`, each with its first line.
-pub(super) const TOPICS: [(&str, &str); 7] = [
+pub(super) const TOPICS: [(&str, &str); 8] = [
+    ("incidents", "Eight incidents, and the commands that end them"),
     ("connection", "How idemctl finds the server and connects to it"),
     ("output", "Tables, CSV and JSON, colours, stdout and stderr"),
     ("exit-codes", "Meaning of the exit status of each command"),
@@ -19,6 +20,7 @@ pub(super) const TOPICS: [(&str, &str); 7] = [
     ("changes", "How idemctl confirms, backs up, verifies and logs a change"),
 ];
 
+const INCIDENTS: &str = include_str!("topics/incidents.txt");
 const CONNECTION: &str = include_str!("topics/connection.txt");
 const OUTPUT: &str = include_str!("topics/output.txt");
 const SCHEMAS: &str = include_str!("topics/schemas.txt");
@@ -29,6 +31,7 @@ const SCANS: &str = include_str!("topics/scans.txt");
 pub(super) fn page(root: &Command, topic: &str) -> Option<StyledStr> {
     let (name, about) = TOPICS.iter().find(|(name, _)| *name == topic)?;
     let page = match *name {
+        "incidents" => INCIDENTS.to_owned(),
         "connection" => format!("{CONNECTION}{}", options(root, &["Connection", "TLS"])),
         "output" => format!("{OUTPUT}{}", options(root, &["Display"])),
         "schemas" => format!("{SCHEMAS}{}", of_command(root, "list", "Schemas")),

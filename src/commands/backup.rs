@@ -44,13 +44,6 @@ enum Command {
     Prune(PruneArgs),
 }
 
-impl Args {
-    /// True when files may be deleted.
-    pub fn deletes(&self) -> bool {
-        matches!(self.command, Command::Prune(_))
-    }
-}
-
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { output } => list(session, output),

@@ -17,7 +17,7 @@ use crate::render::change::StepReport;
 use crate::render::escape;
 use crate::session::Session;
 
-/// Take a key's lock with the service's own step, or show what a request gets
+/// Take a key's lock with the service's own step
 ///
 /// Runs the step that the service's worker runs, under the one schema in --schema. If the key is
 /// free, you hold the lock until its TTL ends, and requests with the key are rejected with 409.

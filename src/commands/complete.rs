@@ -48,7 +48,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::{escape, words};
 use crate::session::Session;
 
-/// Store the response of an operation whose worker could not, so that retries get it
+/// Store the response of an operation whose worker could not
 ///
 /// Use it if the charge succeeded but its response was not stored. First confirm with the provider
 /// that the operation took effect, then pass the response that the client should have received.

@@ -11,7 +11,7 @@ use crate::session::operations::unreadable;
 use crate::store::audit::log;
 use crate::store::backup::folder::{BackupState, Folder};
 
-/// Show the effective settings from options, environment variables and the config file
+/// Show the effective settings, and check that all is read
 ///
 /// Shows every setting that a command with the same options would use. Passwords are shown only as
 /// set or not set, and idemctl does not connect. A setting that has no effect, or is for an unknown

@@ -18,7 +18,7 @@ use crate::render::settings::{self as render, NamedContext};
 use crate::session::Session;
 use crate::settings::{self, ContextConfig};
 
-/// List, show, create, change, test and remove the contexts in the config file
+/// List, create, change, test and remove contexts
 ///
 /// A context, `[contexts.NAME]` in the config file, names a server. It defines how to connect, how
 /// services are deployed there, and which changes are allowed. idemctl uses the context in

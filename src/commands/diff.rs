@@ -24,7 +24,7 @@ use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, s
 use crate::session::Session;
 use crate::store::ReadLimit;
 
-/// Compare two snapshots of the records, or one snapshot with the current records
+/// Compare two snapshots of the records, or one with now
 ///
 /// A snapshot is a file that `idemctl list --full -o json` wrote. Output of `list -o jsonl` also works,
 /// but does not record whether it is complete. Two files need no server. Without B, diff reads all

@@ -30,7 +30,7 @@ use crate::store::doctor::read_deployment;
 /// Larger than any file of acceptances.
 const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 
-/// Check whether this deployment is safe, and show how it can fail
+/// Check whether this deployment is safe, and how it can fail
 ///
 /// Other commands look at keys. `doctor` looks at the servers, the Sentinels, the rights, the
 /// TTLs and the memory, and says what they mean for idempotency. It only reads: a sample of 500

@@ -31,7 +31,7 @@ const PAGE_HEAD: usize = 16 << 10;
 /// How much is read of each longer value, one at a time.
 const MAX_VALUE: usize = 16 << 20;
 
-/// Find records with different idempotency keys that are of one operation
+/// Find records with different keys that are of one operation
 ///
 /// A client that sends a new key with each retry leaves several healthy records of one payment.
 /// This command groups records whose responses have equal values at all --same pointers. These are

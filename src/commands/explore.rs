@@ -36,7 +36,7 @@ const MAX_STATES: u32 = 200_000_000;
 /// The idempotency key on a temporary local Redis, which has no other keys.
 const PRIVATE_KEY: &[u8] = b"order-1";
 
-/// Explore every order of the steps of simultaneous requests, with faults
+/// Explore every order of the steps of requests, with faults
 ///
 /// `simulate` runs prepared scenarios. `explore` covers every order of the steps of requests with
 /// one key, with a limited number of faults. The schema's own scripts or commands run each step

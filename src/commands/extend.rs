@@ -25,7 +25,7 @@ use crate::store::{KeyAction, ReadLimit};
 /// Why a lock without expiry is not extended.
 const NO_EXPIRY: &str = "it never expires, so a TTL would shorten it";
 
-/// Give locks more time, so that no retry executes while you investigate
+/// Give locks more time, so that no retry executes meanwhile
 ///
 /// Each lock expires --for this long from now. A lock that has as much time left, or no expiry,
 /// stays as it is. Changes only the expiry, and only if the lock has not changed since it was

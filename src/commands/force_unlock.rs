@@ -20,7 +20,7 @@ use crate::session::key_list::KeyList;
 use crate::store::read::lookup::Lookup;
 use crate::store::{KeyAction, ReadLimit};
 
-/// Remove a lock that its worker will never release, so that the next request executes
+/// Remove a lock that its worker will never release
 ///
 /// Shows the record, which clients are affected, and what happens if the old worker is still
 /// running. After you confirm, backs the lock up and removes it. A lock whose bytes or expiry have

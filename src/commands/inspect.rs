@@ -64,7 +64,7 @@ const SHOWN_BYTES: usize = OVERSIZED_BYTES as usize;
 /// The most keys that one run takes: all records are kept until they are shown.
 const MOST: usize = 10_000;
 
-/// Show a key's records, their findings, and what the next request gets
+/// Show a key's records, and what the next request gets
 ///
 /// KEY is an idempotency key, as the client sends it, or a full Redis key. Without --schema,
 /// inspect tries every schema and shows each match.

@@ -15,7 +15,7 @@ use crate::domain::history::OperationState;
 use crate::exit::Exit;
 use crate::session::Session;
 
-/// List the operations that changed data from this machine, newest last
+/// List the operations that changed data from this machine
 ///
 /// An operation is one run of a command that changed something. The log shows its time, user,
 /// server, command, number of changes and reason, and whether its backup still exists. Operations
@@ -52,13 +52,6 @@ enum Command {
     /// `undo` cannot undo a deleted operation. Operations stay that did not end, whose outcome is
     /// unknown for a Redis key, or whose backup still exists. The deletion is an operation itself.
     Prune(PruneArgs),
-}
-
-impl Args {
-    /// True when operations may be deleted.
-    pub fn deletes(&self) -> bool {
-        matches!(self.show, Some(Command::Prune(_)))
-    }
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {

@@ -55,7 +55,7 @@ use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 use crate::session::key_list::KeyList;
 
-/// Remove many records, each only if it has not changed since idemctl read it
+/// Remove many records, each only if it has not changed
 ///
 /// Counts the selected records and shows a sample. After you type the server's name (host:port/db)
 /// or the context's name, purge backs up and removes the selected records. If there are more than

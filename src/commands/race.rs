@@ -21,7 +21,7 @@ use crate::store::Client;
 /// 1,024 files.
 const MAX_WORKERS: u64 = 1_000;
 
-/// Race simultaneous requests with one key, and check that only one executes
+/// Race requests with one key: only one may execute
 ///
 /// In each round, every worker runs the schema's begin step on one new key at the same time, on its
 /// own connection. The winner completes, and the others retry. race then checks every reply. At

@@ -17,7 +17,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::{escape, words};
 use crate::session::Session;
 
-/// Release a lock with the service's own step, so that the next request executes
+/// Release a lock with the service's own step
 ///
 /// Runs the step that the service's worker runs after an operation without effect, under the one
 /// schema in --schema. If the schema checks the owner, only the lock's owner may release it. A

@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::session::Session;
 
-/// Restore records from a backup without replacing existing keys
+/// Restore records from a backup; existing keys stay
 ///
 /// Checks the whole file first, then restores each Redis key byte for byte with its original expiry
 /// time. Existing keys stay as they are. A key that has expired since, by the server's clock, is

@@ -85,13 +85,6 @@ enum Command {
     Check(checked::Args),
 }
 
-impl Args {
-    /// True when the exit code answers a question.
-    pub fn judges(&self) -> bool {
-        matches!(self.command, Command::Check(_))
-    }
-}
-
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     match args.command {
         Command::List { libraries, output, folder } => list(session, libraries, output, folder),

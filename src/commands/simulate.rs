@@ -25,7 +25,7 @@ const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 /// The word in place of a scenario that lists the scenarios.
 const LIST: &str = "list";
 
-/// Simulate the ways in which idempotency fails, and report which clients are affected
+/// Simulate how idempotency fails, and who is affected
 ///
 /// In each scenario, something goes wrong: a worker dies, finishes too late or loses Redis; a
 /// client retries, disconnects or reuses a key. Workers run the schema's own steps on a real

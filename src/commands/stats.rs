@@ -26,7 +26,7 @@ use crate::watch::{self, Watch};
 /// How many owners are named, those with the most locks first.
 const OWNERS: usize = 10;
 
-/// Count records by schema and state, with their sizes and ages
+/// Count records by schema and state, with sizes and ages
 ///
 /// Scans the keyspace and changes nothing. BYTES is the length of all values. MEMORY is the
 /// server's own measure, estimated from a sample of the records (`~`). Ages that depend on a

@@ -20,7 +20,7 @@ use crate::render::{coverage, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 
-/// Find locks that no worker will release, and remove them after two checks
+/// Find locks that no worker will release, and remove them
 ///
 /// Counts the orphaned locks of the selected schemas and asks. Then waits --grace and reads each
 /// lock again. A lock that changed or got more time stays, because a worker is still running. Each

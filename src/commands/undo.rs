@@ -25,7 +25,7 @@ use crate::store::{Client, Writer};
 /// The most rows of the preview above the question.
 const MAX_ROWS: u64 = 100;
 
-/// Undo an operation: restore every key that has not been modified since
+/// Undo an operation: restore every key not modified since
 ///
 /// OP defaults to the last operation on this server in `log`. If that is an undo that was
 /// interrupted, it is finished. If it is an undo without the records in --only, OP is the operation

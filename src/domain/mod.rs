@@ -3,6 +3,7 @@
 
 pub(crate) mod as_str;
 pub(crate) mod change;
+pub mod command_row;
 pub(crate) mod covered;
 pub(crate) mod decimal;
 pub(crate) mod detect;

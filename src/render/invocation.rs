@@ -4,38 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::domain::command_row::{CommandRow, Repeats, row_of};
 use crate::domain::record::{Record, RecordName};
-
-/// The subcommands that connect to the server of a run and know the prefix of a schema. All others
-/// need no server, or start their own.
-pub(crate) const WITH_PREFIX: [&str; 19] = [
-    "inspect",
-    "list",
-    "stats",
-    "diff",
-    "duplicates",
-    "check",
-    "doctor",
-    "force-unlock",
-    "extend",
-    "complete",
-    "release",
-    "begin",
-    "sweep",
-    "reconcile",
-    "purge",
-    "race",
-    "simulate",
-    "explore",
-    "probe",
-];
-
-/// Those that know only the directory of the operator's own schemas.
-pub(crate) const WITH_SCHEMA_DIR: [&str; 4] =
-    ["detect", "schema adopt", "schema new", "schema check"];
-
-/// Those that know only the options for the connection.
-pub(crate) const WITH_SERVER: [&str; 4] = ["restore", "undo", "log", "context test"];
 
 /// The placeholder for the name of a record in advice.
 const KEY: &str = "KEY";
@@ -152,23 +122,18 @@ impl Invocation {
 
     /// A complete command line around words that are already quoted for a shell.
     fn completed(&self, words: &str) -> String {
-        let subcommand = |names: &[&'static str]| {
-            let mut names = names.iter().copied();
-            names.find(|name| words == *name || words.starts_with(&format!("{name} ")))
-        };
-        let with_prefix = subcommand(&WITH_PREFIX);
-        let with_schema_dir = with_prefix.or_else(|| subcommand(&WITH_SCHEMA_DIR));
-        let Some(subcommand) = with_schema_dir.or_else(|| subcommand(&WITH_SERVER)) else {
+        let row = row_of(words).filter(|row| row.repeats != Repeats::Nothing);
+        let Some(CommandRow { name, repeats, .. }) = row else {
             return format!("idemctl {words}");
         };
         let mut line = vec!["idemctl"];
         line.extend(self.server.iter().map(String::as_str));
-        line.push(subcommand);
+        line.push(name);
         // Lines about the schemas of this run have their options already.
-        if with_schema_dir.is_some() && !words.contains("--schema-dir") {
+        if *repeats != Repeats::Server && !words.contains("--schema-dir") {
             line.extend(self.schema_dir.iter().map(String::as_str));
         }
-        if with_prefix.is_some() {
+        if *repeats == Repeats::Prefix {
             // Advice has a command line for each record, and few of these name a schema.
             let mut given = Vec::new();
             if words.contains("--schema") {
@@ -188,7 +153,7 @@ impl Invocation {
             };
             line.extend(inserted.iter().map(String::as_str));
         }
-        line.join(" ") + &words[subcommand.len()..]
+        line.join(" ") + &words[name.len()..]
     }
 
     /// Completes each command line in a text, from `` `idemctl `` to the next backtick, so that it

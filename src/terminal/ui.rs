@@ -13,6 +13,7 @@ use rustix::fs::FileType;
 
 use super::frame::Frame;
 use super::prompt::{Prompt, PromptAnswer};
+use crate::domain::command_row::WhenStdoutCloses;
 use crate::exit::{CommandError, Unwritten};
 use crate::interrupt::Interrupt;
 use crate::render::fold::fold;
@@ -30,17 +31,6 @@ const PASSWORD_HINT: &str = "pass the password with --pass-file FILE or REDISCLI
 
 /// How many bytes of data are written at once.
 const OUT_BUFFER: usize = 64 * 1024;
-
-/// What a command does when the reader of stdout has closed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhenStdoutCloses {
-    /// The command only shows something, so it ends without an error.
-    EndsQuietly,
-    /// Its exit code answers a question, so it ends without an answer.
-    Ends,
-    /// It changes records, or its exit code alone is useful, so it continues.
-    GoesOn,
-}
 
 /// How much is printed besides the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

@@ -7,12 +7,9 @@ use crate::support::alone;
 /// Every subcommand, as `--help` names them.
 fn subcommands() -> Vec<String> {
     let help = alone(&["--help"]).exits(0).text();
-    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // A summary that goes on stands further in.
-    let first = list
-        .lines()
-        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
-    first.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
+    let list = help.split("\n\n").find(|part| part.starts_with("Look")).unwrap();
+    let names = list.lines().map(|line| line[8..].split_whitespace().next().unwrap().to_owned());
+    names.collect()
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn what_commands_share_has_pages_of_its_own() {
     for (topic, shows) in [
         ("connection", "--sentinel-pass-file"),
         ("output", "-o jsonl"),
+        ("incidents", "idemctl reconcile"),
         ("exit-codes", "a change was sent and its outcome is unknown"),
         ("findings", "result-no-expiry"),
         ("schemas", "--result-ttl"),

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use crate::args::{JunitArgs, Output, SchemaArgs, parse_ttl};
 use crate::domain::probe::{CHECKS, ProbeCheck};
 
-/// Send a service concurrent duplicates and other retries, and judge its answers
+/// Send a service duplicates, and judge its answers
 ///
 /// URL, -X, -H and -d are as in curl. idemctl puts a new key into each request: into the header
 /// Idempotency-Key, or where --key-header, --key-field or --key-parameter say. {{key}} in the URL, in

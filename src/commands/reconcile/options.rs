@@ -10,7 +10,7 @@ use crate::args::{
     ChangeArgs, FilterArgs, KeysArgs, Output, ScanArgs, SchemaArgs, parse_duration, parse_ttl,
 };
 
-/// Find out from the provider how operations ended, and complete or release their locks
+/// Ask the provider how operations ended, and complete them
 ///
 /// For locks whose workers crashed between the operation and its result. Asks a program about each
 /// lock, shows one table, asks you once, and then performs the service's own `complete` or
