@@ -38,7 +38,8 @@ dist-check: ## Build the static binary and the .deb, run the one in an empty roo
 	@scripts/dist-check.sh
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew
-	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual:: matrix:: removed:: yardstick::
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- matrix:: removed:: yardstick::
+	IDEMCTL_BLESS=1 cargo test --locked --test source -- manual::
 	IDEMCTL_BLESS=1 cargo test --locked --test source -- generated::
 	IDEMCTL_BLESS=1 cargo test --locked --test cli -- consoles:: explore::document::
 

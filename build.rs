@@ -25,7 +25,8 @@ fn main() -> io::Result<()> {
     let scenarios = Path::new("src/domain/simulation/scenarios.toml");
     println!("cargo::rerun-if-changed={}", scenarios.display());
     fs::write(out.join("scenarios.json"), json(scenarios)?)?;
-    fs::write(out.join("commands.rs"), commands(Path::new("src/cli/commands.toml"))?)?;
+    fs::write(out.join("commands.rs"), commands()?)?;
+    fs::write(out.join("doctor_checks.rs"), doctor_checks()?)?;
     println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
     Ok(())
 }
@@ -64,18 +65,10 @@ fn schemas(root: &Path, place: &str) -> io::Result<String> {
 }
 
 /// The rows of the commands, as code. A word that names no group or choice does not compile.
-fn commands(file: &Path) -> io::Result<String> {
-    println!("cargo::rerun-if-changed={}", file.display());
-    let wrong = |what: &str| io::Error::other(format!("{}: {what}", file.display()));
-    let read: serde_json::Value = serde_json::from_str(&json(file)?)?;
+fn commands() -> io::Result<String> {
+    let fields = ["name", "group", "repeats", "stdout", "named", "examples"];
     let mut code = String::from("&[\n");
-    for row in read["command"].as_array().ok_or_else(|| wrong("no command"))? {
-        let fields = ["name", "group", "repeats", "stdout", "named", "examples"];
-        for field in row.as_object().into_iter().flat_map(|row| row.keys()) {
-            if !fields.contains(&field.as_str()) {
-                return Err(wrong(field));
-            }
-        }
+    for row in rows("src/cli/commands.toml", "command", &fields)? {
         let (name, examples) = (&row["name"], &row["examples"]);
         let group = row["group"].as_str().unwrap_or_default();
         let repeats = row["repeats"].as_str().unwrap_or("Nothing");
@@ -85,8 +78,50 @@ fn commands(file: &Path) -> io::Result<String> {
         let _ = writeln!(code, "repeats: Repeats::{repeats}, stdout: WhenStdoutCloses::{stdout},");
         let _ = writeln!(code, "is_named: {is_named}, examples: &{examples} }},");
     }
-    code.push(']');
-    Ok(code)
+    Ok(code + "]")
+}
+
+/// The checks of `doctor`, as code. A check without its function does not compile.
+fn doctor_checks() -> io::Result<String> {
+    let documented = ["title", "reads", "rule", "source", "consequence", "remedy"];
+    let fields = [&["code", "group", "needs", "each_node", "whole"], &documented[..]].concat();
+    let mut code = String::from("&[\n");
+    for row in rows("src/domain/doctor/checks/checks.toml", "check", &fields)? {
+        for field in documented {
+            if !row[field].is_string() {
+                return Err(io::Error::other(format!("the check {} has no {field}", row["code"])));
+            }
+        }
+        let (name, title) = (&row["code"], &row["title"]);
+        let (consequence, remedy) = (&row["consequence"], &row["remedy"]);
+        let group = row["group"].as_str().unwrap_or_default();
+        let needs = row["needs"].as_str().unwrap_or("Nothing");
+        let judge = match (row["each_node"].as_str(), row["whole"].as_str()) {
+            (Some(function), None) => format!("EachNode({function})"),
+            (None, Some(function)) => format!("Whole({function})"),
+            _ => return Err(io::Error::other(format!("the check {name} needs one function"))),
+        };
+        let _ = writeln!(code, "DoctorCheck {{ code: {name}, group: CheckGroup::{group},");
+        let _ = writeln!(code, "needs: SampleNeed::{needs}, title: {title},");
+        let _ = writeln!(code, "consequence: {consequence}, remedy: {remedy},");
+        let _ = writeln!(code, "judge: CheckJudge::{judge} }},");
+    }
+    Ok(code + "]")
+}
+
+/// The rows of a TOML file, which have these fields and no others.
+fn rows(file: &str, name: &str, fields: &[&str]) -> io::Result<Vec<serde_json::Value>> {
+    println!("cargo::rerun-if-changed={file}");
+    let mut read: serde_json::Value = serde_json::from_str(&json(Path::new(file))?)?;
+    let rows: Vec<serde_json::Value> = serde_json::from_value(read[name].take())?;
+    for row in &rows {
+        for field in row.as_object().into_iter().flat_map(|row| row.keys()) {
+            if !fields.contains(&field.as_str()) {
+                return Err(io::Error::other(format!("{file}: unknown field {field}")));
+            }
+        }
+    }
+    Ok(rows)
 }
 
 /// "0.1.0 (commit 1234567, x86_64-unknown-linux-gnu)".

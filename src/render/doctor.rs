@@ -167,7 +167,7 @@ pub(crate) fn missing_rules(statements: &[Statement]) -> String {
 /// The table of `--list`.
 pub(crate) fn list(view: View) -> String {
     let mut rows = Vec::with_capacity(CHECKS.len());
-    for check in &CHECKS {
+    for check in CHECKS {
         rows.push(vec![
             check.code.to_owned(),
             check.group.as_str().to_owned(),

@@ -632,7 +632,7 @@ fn codes_are_unique_and_short() {
 fn the_document_describes_every_check() {
     let document = include_str!("../../../docs/doctor.md");
     let chapter = document.split("\n## Checks\n").nth(1).expect("a chapter on the checks");
-    for check in &CHECKS {
+    for check in CHECKS {
         let heading = format!("### {}\n", check.code);
         let section = chapter.split(&heading).nth(1).expect(check.code);
         let section = section.split("\n#").next().unwrap();

@@ -249,7 +249,7 @@ fn a_check_judges_the_same_without_what_it_does_not_need() {
         statements.into_iter().map(|statement| statement.judgement).collect::<Vec<_>>()
     };
     let mut dependent = 0;
-    for check in &CHECKS {
+    for check in CHECKS {
         let all = judged(&whole, check.code);
         let mut without_sample = DeploymentFacts {
             sample: Err(refusal("SCAN", None)),
