@@ -27,6 +27,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("scenarios.json"), json(scenarios)?)?;
     fs::write(out.join("commands.rs"), commands()?)?;
     fs::write(out.join("doctor_checks.rs"), doctor_checks()?)?;
+    fs::write(out.join("probe_checks.rs"), probe_checks()?)?;
     println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
     Ok(())
 }
@@ -105,6 +106,21 @@ fn doctor_checks() -> io::Result<String> {
         let _ = writeln!(code, "needs: SampleNeed::{needs}, title: {title},");
         let _ = writeln!(code, "consequence: {consequence}, remedy: {remedy},");
         let _ = writeln!(code, "judge: CheckJudge::{judge} }},");
+    }
+    Ok(code + "]")
+}
+
+/// The checks of `probe`, as code. A check without its functions does not compile.
+fn probe_checks() -> io::Result<String> {
+    let fields = ["id", "group", "title", "needs", "shown", "steps", "judge"];
+    let mut code = String::from("&[\n");
+    for row in rows("src/domain/probe/checks/checks.toml", "check", &fields)? {
+        let (id, title, shown) = (&row["id"], &row["title"], &row["shown"]);
+        let of = |field: &str| row[field].as_str().unwrap_or("Nothing").to_owned();
+        let _ = writeln!(code, "ProbeCheck {{ id: {id}, group: ProbeGroup::{},", of("group"));
+        let _ = writeln!(code, "title: {title}, needs: ProbeNeed::{},", of("needs"));
+        let _ = writeln!(code, "shown: &{shown}, steps: {},", of("steps"));
+        let _ = writeln!(code, "judge: {} }},", of("judge"));
     }
     Ok(code + "]")
 }

@@ -464,7 +464,7 @@ fn every_check_of_a_profile_exists() {
 fn the_document_describes_every_check() {
     let document = include_str!("../../../docs/probe.md");
     let profile = parse_profile(IETF).unwrap();
-    for check in &CHECKS {
+    for check in CHECKS {
         let clause = profile.checks.get(check.id).map_or("reported", |clause| &clause.clause);
         let (id, group, title) = (check.id, check.group.as_str(), check.title);
         let row = format!("| `{id}` | {group} | {title} | {clause} |");

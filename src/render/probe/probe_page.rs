@@ -25,7 +25,7 @@ const VERDICT: usize = 14;
 /// All checks with their groups and titles.
 pub(crate) fn list(view: View) -> String {
     let mut rows = Vec::with_capacity(CHECKS.len());
-    for check in &CHECKS {
+    for check in CHECKS {
         rows.push(vec![
             check.id.to_owned(),
             check.group.as_str().to_owned(),
