@@ -13,7 +13,6 @@ use super::table::grid_folding;
 use super::words::counted;
 use crate::domain::doctor::{
     Acceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, Statement, UnexploredSchema,
-    phrase_of,
 };
 
 /// The columns of the severity before the code.
@@ -142,7 +141,7 @@ fn history(found: &Counterexample, fault: Option<ModelledFault>) -> String {
         Some(ModelledFault::LostWrites) => "1 loss of the last writes",
         _ => faults,
     };
-    format!("in a simulation, {schema} {} in {steps} steps, with {with}", phrase_of(invariant))
+    format!("in a simulation, {schema} {} in {steps} steps, with {with}", invariant.phrase)
 }
 
 fn style(severity: CheckSeverity) -> Style {

@@ -19,7 +19,7 @@ mod tests;
 
 pub(crate) use self::acceptance::{accept, parse_acceptances};
 pub(crate) use self::checks::registry::{CHECKS, explores_schemas, judge};
-pub(crate) use self::counterexample::{Counterexample, FaultOutcome, phrase_of};
+pub(crate) use self::counterexample::{Counterexample, FaultOutcome};
 pub(crate) use self::doctor_check::{DoctorCheck, SampleNeed};
 pub(crate) use self::facts::{
     ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts, UserRights,

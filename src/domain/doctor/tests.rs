@@ -26,6 +26,7 @@ use super::sample::RecordSample;
 use super::statement::{Statement, covered, keep_worst};
 use super::{Counterexample, FaultOutcome};
 use crate::domain::diagnosis::{self, Thresholds};
+use crate::domain::exploration::{Invariant, invariants};
 use crate::domain::record::{Record, TimeLeft};
 use crate::domain::samples::{record, schema, text};
 use crate::domain::schema::{Schema, TtlOf};
@@ -501,10 +502,15 @@ fn a_lock_without_expiry_stays_a_finding_without_a_history() {
     assert_eq!(statement.judgement.severity, Error);
 }
 
+/// The invariant with this name.
+fn named(name: &str) -> &'static Invariant {
+    invariants::ALL.iter().find(|invariant| invariant.name == name).unwrap()
+}
+
 fn counterexample(schema: &str, invariant: &str, steps: usize) -> (String, FaultOutcome) {
     let outcome = FaultOutcome::Violates(Counterexample {
         schema: schema.to_owned(),
-        invariant: invariant.to_owned(),
+        invariant: named(invariant),
         faults: "1 eviction".to_owned(),
         steps,
         token: "1:x:s0".to_owned(),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use super::act::Act;
 use super::remedy::Culprit;
 use super::transition::{AttributedReply, ResponseAuthor, Transition};
@@ -13,6 +15,10 @@ pub struct Invariant {
     pub name: &'static str,
     /// The property in words.
     pub(crate) sentence: &'static str,
+    /// What a schema does in a history that violates it, as a predicate.
+    pub(crate) phrase: &'static str,
+    /// Its place in the order of harm to clients, from 0.
+    pub(crate) rank: usize,
     /// The suggested change if this step violated the invariant.
     pub(crate) remedy: fn(&Culprit<'_>) -> String,
     /// Whether the invariant applies to a schema.
@@ -26,6 +32,28 @@ pub struct Invariant {
 impl fmt::Debug for Invariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+impl Invariant {
+    /// True if an operation is executed twice in a history that violates it.
+    pub(crate) fn executes_twice(&self) -> bool {
+        self.rank < 2
+    }
+}
+
+/// Invariants are told apart by their names.
+impl PartialEq for Invariant {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Invariant {}
+
+impl Serialize for Invariant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
     }
 }
 
@@ -46,6 +74,8 @@ pub(crate) const ALL: [Invariant; 10] = [
 pub(crate) const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect happens at most once",
+    phrase: "executes twice",
+    rank: 0,
     remedy: |culprit| culprit.one_effect(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -69,6 +99,8 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
 pub(crate) const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
+    phrase: "replays a response that no execution gave",
+    rank: 3,
     remedy: |culprit| culprit.true_replay(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -90,6 +122,8 @@ fn true_replay_is_violated(transition: &Transition) -> bool {
 const NO_FALSE_DONE: Invariant = Invariant {
     name: "no-false-done",
     sentence: "no client is told that an operation is done if it was not done",
+    phrase: "reports an operation as done that was not done",
+    rank: 4,
     remedy: |_| "let begin replay nothing but a stored result".to_owned(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -107,6 +141,8 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
 const RESULT_KEPT: Invariant = Invariant {
     name: "result-kept",
     sentence: "no worker removes a stored result before its TTL ends",
+    phrase: "removes a stored result",
+    rank: 4,
     remedy: |culprit| culprit.result_kept(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -121,6 +157,8 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "no worker replaces a stored result by a different one",
+    phrase: "replaces a stored result by another one",
+    rank: 4,
     remedy: |culprit| culprit.result_not_replaced(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -136,6 +174,8 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
     sentence: "a request after all workers have ended is not rejected indefinitely",
+    phrase: "rejects every later retry",
+    rank: 2,
     remedy: |culprit| culprit.lock_ends(),
     applies_to: |_| true,
     shown_by: |transition| transition.after.stuck.map(Act::Next),
@@ -150,6 +190,8 @@ fn lock_ends_is_violated(transition: &Transition) -> bool {
 pub(crate) const OWNER_ONLY: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
+    phrase: "changes the lock of another request",
+    rank: 4,
     remedy: |culprit| culprit.owner_only(),
     applies_to: |_| true,
     shown_by: |_| None,
@@ -167,6 +209,8 @@ const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
     name: "replays-after-success",
     sentence: "once a result is stored and all workers have ended, no request fails or is rejected \
         indefinitely",
+    phrase: "executes again after a success",
+    rank: 1,
     remedy: |_| {
         "let begin understand every value that the steps of the releases in use can store at the \
         Redis keys"
@@ -186,6 +230,8 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
 pub(crate) const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
+    phrase: "replays the response of another payload",
+    rank: 4,
     remedy: |culprit| culprit.payloads_apart(),
     applies_to: Schema::tells_payloads_apart,
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
@@ -221,6 +267,8 @@ fn gets_response_of_other_payload(transition: &Transition) -> bool {
 const TTL_AS_STATED: Invariant = Invariant {
     name: "ttl-as-stated",
     sentence: "a step gives each lock and result the TTL that the schema states",
+    phrase: "violates an invariant",
+    rank: 4,
     remedy: |culprit| {
         format!(
             "let {} set the TTL that `[ttl]` states, with EX for seconds and PX for milliseconds, \

@@ -89,7 +89,7 @@ fn outcome(explored: &Exploration, faults: ExploredFaults) -> FaultOutcome {
         if is_caused(violation, faults) {
             found.push(Counterexample {
                 schema: explored.name(),
-                invariant: violation.invariant.name.to_owned(),
+                invariant: violation.invariant,
                 faults: violation.faults.to_string(),
                 steps: violation.token.acts.len(),
                 token: violation.token.to_string(),

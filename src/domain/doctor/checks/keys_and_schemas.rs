@@ -1,7 +1,7 @@
 //! The keys that clients chose, and the steps of the schemas in use.
 
 use crate::domain::doctor::client_keys::ClientKeys;
-use crate::domain::doctor::counterexample::{FaultOutcome, phrase_of};
+use crate::domain::doctor::counterexample::FaultOutcome;
 use crate::domain::doctor::facts::DeploymentFacts;
 use crate::domain::doctor::judgement::{CheckJudgement, FactEvidence, Judgements};
 use crate::domain::doctor::refusal::RefusedFact;
@@ -85,11 +85,11 @@ pub(super) fn violations(facts: &DeploymentFacts) -> Judgements {
                 continue;
             }
             FaultOutcome::Violates(found) => {
-                let phrase = phrase_of(&found.invariant);
+                let phrase = found.invariant.phrase;
                 let fact = format!(
                     "a service that works like {schema} can fail on a healthy server: it {phrase}"
                 );
-                let judgement = match found.executes_twice() {
+                let judgement = match found.invariant.executes_twice() {
                     true => CheckJudgement::error(fact),
                     false => CheckJudgement::warning(fact),
                 };

@@ -5,7 +5,7 @@ use super::*;
 fn violates(schema: &str, invariant: &str) -> (String, FaultOutcome) {
     let outcome = FaultOutcome::Violates(Counterexample {
         schema: schema.to_owned(),
-        invariant: invariant.to_owned(),
+        invariant: named(invariant),
         faults: "no fault".to_owned(),
         steps: 7,
         token: "1:x:s0".to_owned(),
