@@ -18,6 +18,13 @@ pub struct Column {
     pub alias: &'static str,
     /// The field of the record's value that the column shows, if it shows one.
     pub field: Option<ValueField>,
+    /// Its place by importance, from 0. A terminal shows the most important columns that fit.
+    pub(super) rank: u8,
+    /// True if a table omits it when no record has a value for it. In all other columns a `-` has a
+    /// meaning: an unknown age, or no finding.
+    pub(super) is_optional: bool,
+    /// True if a table omits it unless all columns are wanted.
+    is_wide: bool,
     /// The cell for programs: milliseconds, bytes and RFC 3339.
     plain: Cell,
     /// The cell for people.
@@ -28,55 +35,59 @@ pub struct Column {
 
 /// All columns, in the order of a table for people.
 pub static COLUMNS: [Column; 14] = [
-    column("key", "key", None, |record| Some(escape::text(&record.key)))
+    column("key", "key", 0, |record| Some(escape::text(&record.key)))
         .shown_as("", |record| Some(escape::key(&record.key))),
-    column("db", "db", None, |record| Some(record.db?.to_string())),
-    column("state", "state", None, |record| Some(record.state.as_str().to_owned()))
+    column("db", "db", 5, |record| Some(record.db?.to_string())),
+    column("state", "state", 1, |record| Some(record.state.as_str().to_owned()))
         .shown_as("in-progress", |record| Some(record.state.as_str().to_owned())),
-    column("schema", "schema", None, |record| Some(record.schema.name.clone())),
-    column("ttl_ms", "ttl", None, |record| Some(record.time_left()?.millis()?.to_string()))
+    column("schema", "schema", 3, |record| Some(record.schema.name.clone())),
+    column("ttl_ms", "ttl", 2, |record| Some(record.time_left()?.millis()?.to_string()))
         .shown_as("23h 59m", |record| record.time_left().map(words::time_left)),
-    column("age_ms", "age", TIME, |record| Some(record.age?.millis.to_string()))
+    column("age_ms", "age", 7, |record| Some(record.age?.millis.to_string()))
+        .of(ValueField::Time)
         .shown_as("~23h 59m", |record| record.age.map(words::short_age)),
-    column("size_bytes", "size", None, |record| Some(record.size_bytes()?.to_string()))
+    column("size_bytes", "size", 8, |record| Some(record.size_bytes()?.to_string()))
         .shown_as("999.9 KiB", |record| record.size_bytes().map(words::bytes)),
-    column("owner", "owner", Some(ValueField::Owner), |record| record.owner().map(escape::text)),
-    column("status", "status", Some(ValueField::Status), |record| {
-        Some(record.stored()?.status?.to_string())
-    }),
-    column("fingerprint", "fingerprint", Some(ValueField::Fingerprint), |record| {
+    column("owner", "owner", 9, |record| record.owner().map(escape::text))
+        .of(ValueField::Owner)
+        .optional(),
+    column("status", "status", 4, |record| Some(record.stored()?.status?.to_string()))
+        .of(ValueField::Status)
+        .optional(),
+    column("fingerprint", "fingerprint", 12, |record| {
         Some(escape::text(record.fingerprint()?.as_bytes()))
-    }),
-    column("created_at", "created-at", TIME, created_at),
-    column("expires_at", "expires-at", None, expires_at),
-    column("findings", "findings", TIME, |record| Some(codes(record))),
-    column("redis_keys", "redis-keys", None, |record| {
+    })
+    .of(ValueField::Fingerprint)
+    .optional()
+    .wide(),
+    column("created_at", "created-at", 11, created_at).of(ValueField::Time).optional().wide(),
+    column("expires_at", "expires-at", 10, expires_at).optional().wide(),
+    column("findings", "findings", 6, |record| Some(codes(record))).of(ValueField::Time),
+    column("redis_keys", "redis-keys", 13, |record| {
         let keys = record.seen.keys.iter().map(|key| escape::text(&key.redis_key));
         Some(keys.collect::<Vec<_>>().join(" "))
-    }),
+    })
+    .wide(),
 ];
 
-/// The field that ages and findings need.
-const TIME: Option<ValueField> = Some(ValueField::Time);
-
-/// The columns that a table omits unless all of them are wanted.
-const ONLY_WIDE: [&str; 4] = ["fingerprint", "created_at", "expires_at", "redis_keys"];
-
-const fn column(
-    name: &'static str,
-    alias: &'static str,
-    field: Option<ValueField>,
-    plain: Cell,
-) -> Column {
-    Column { name, alias, field, plain, shown: plain, usual: "" }
+const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) -> Column {
+    Column {
+        name,
+        alias,
+        rank,
+        field: None,
+        is_optional: false,
+        is_wide: false,
+        plain,
+        shown: plain,
+        usual: "",
+    }
 }
 
 /// The columns of a table for people. It has the status if the status selected the records.
 pub fn of_table(all_dbs: bool, by_status: bool) -> Vec<&'static Column> {
     let mut columns = all(all_dbs);
-    columns.retain(|column| {
-        !ONLY_WIDE.contains(&column.name) && (by_status || column.name != "status")
-    });
+    columns.retain(|column| !column.is_wide && (by_status || column.name != "status"));
     columns
 }
 
@@ -86,6 +97,18 @@ pub fn all(all_dbs: bool) -> Vec<&'static Column> {
 }
 
 impl Column {
+    const fn of(self, field: ValueField) -> Self {
+        Self { field: Some(field), ..self }
+    }
+
+    const fn optional(self) -> Self {
+        Self { is_optional: true, ..self }
+    }
+
+    const fn wide(self) -> Self {
+        Self { is_wide: true, ..self }
+    }
+
     const fn shown_as(self, usual: &'static str, shown: Cell) -> Self {
         Self { usual, shown, ..self }
     }

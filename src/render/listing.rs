@@ -18,28 +18,6 @@ const WIDE: usize = 120;
 /// The widest column. Longer cells move the next columns to the right.
 const MAX_COLUMNS: usize = 100;
 
-/// The columns, the most important first. A terminal shows each one that fits.
-const IMPORTANCE: [&str; 14] = [
-    "key",
-    "state",
-    "ttl_ms",
-    "schema",
-    "status",
-    "db",
-    "findings",
-    "age_ms",
-    "size_bytes",
-    "owner",
-    "expires_at",
-    "created_at",
-    "fingerprint",
-    "redis_keys",
-];
-
-/// Columns that a table omits if no record has a value for them. In all other columns a `-` has a
-/// meaning: an unknown age, or no finding.
-const OPTIONAL: [&str; 5] = ["owner", "status", "fingerprint", "created_at", "expires_at"];
-
 /// Lays out rows. A terminal shows the columns that fit, with findings below the key if they have
 /// no column. Elsewhere, and for columns that the operator names, every column is shown.
 #[derive(Debug, Clone)]
@@ -67,7 +45,7 @@ impl Listing {
         self.without_room.clear();
         for column in &self.columns {
             let is_empty = !more_follow
-                && OPTIONAL.contains(&column.name)
+                && column.is_optional
                 && records.iter().all(|record| column.plain(record).is_empty());
             // The operator wants the named columns even if they are empty.
             if !is_empty || self.are_named {
@@ -89,19 +67,17 @@ impl Listing {
     fn leave_out(&mut self, width: usize) {
         let mut room = width;
         let mut fitting = Vec::new();
-        for name in IMPORTANCE {
-            let Some((_, needed)) = self.shown.iter().find(|(column, _)| column.name == name)
-            else {
-                continue;
-            };
-            let needed = match name {
-                "key" if width < WIDE => KEY_COLUMNS.min(*needed),
-                "key" => *needed,
+        let mut by_rank = self.shown.clone();
+        by_rank.sort_by_key(|(column, _)| column.rank);
+        for (column, needed) in by_rank {
+            let needed = match column.name {
+                "key" if width < WIDE => KEY_COLUMNS.min(needed),
+                "key" => needed,
                 _ => needed + GAP,
             };
             if needed <= room {
                 room -= needed;
-                fitting.push(name);
+                fitting.push(column.name);
             }
         }
         for (column, columns) in std::mem::take(&mut self.shown) {
