@@ -15,7 +15,7 @@ use crate::domain::manual_step;
 use crate::domain::record::{Identity, Observation, Record, age, locate};
 use crate::domain::schema::{Meaning, State, Step, TtlOf};
 use crate::domain::step::{
-    CallSender, ExecutedStep, NextRequest, StepCall, StepInputs, StepReply, execute,
+    CallSender, ExecutedStep, NextRequest, StepCall, StepInputs, StepKind, StepReply, execute,
 };
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
@@ -49,17 +49,12 @@ pub struct ManualStep<'a> {
 pub type StepResult = (Result<StepOutcome>, Result<()>);
 
 impl<'a> ManualStep<'a> {
-    /// The step of this name with these inputs, without a prediction.
-    pub fn new(
-        name: &'static str,
-        record: &'a Record,
-        step: &'a Step,
-        inputs: StepInputs<'a>,
-    ) -> Self {
+    /// The step of this kind with these inputs, without a prediction.
+    pub fn new(kind: StepKind, record: &'a Record, step: &'a Step, inputs: StepInputs<'a>) -> Self {
         // A script that is sent no owner may assign one, which the lock then shows.
-        let is_sent = name != "begin" || record.schema.begin_sends_owner();
+        let is_sent = kind != StepKind::Begin || record.schema.begin_sends_owner();
         let owner = Some(inputs.owner).filter(|owner| is_sent && !owner.is_empty());
-        let report = StepReport { name, record, predicted: None, owner, rehearsed_next: None };
+        let report = StepReport { kind, record, predicted: None, owner, rehearsed_next: None };
         Self { step, report, inputs, needs_step_lock: false, is_verified: true }
     }
 }
@@ -97,9 +92,9 @@ impl ManualStep<'_> {
         let writer = session.connect_writer(&args.change_args.confirm_args).await?;
         let interrupt = Interrupt::listen()?;
         let confirm_args = &args.change_args.confirm_args;
-        let question = match self.report.name {
-            "begin" => "Begin with this key?",
-            "complete" => "Store this response?",
+        let question = match self.report.kind {
+            StepKind::Begin => "Begin with this key?",
+            StepKind::Complete => "Store this response?",
             _ => "Release this lock?",
         };
         confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
@@ -127,7 +122,8 @@ impl ManualStep<'_> {
     ) -> Result<(StepOutcome, Option<String>)> {
         let started_at = session.now();
         let has_values = !self.report.record.seen.is_absent();
-        let mut journal = Journal::open(session, &args.change_args, self.report.name, has_values)?;
+        let mut journal =
+            Journal::open(session, &args.change_args, self.report.kind.as_str(), has_values)?;
         let ended = match self.execute_and_note(&mut journal, writer, started_at, read_back).await {
             // An error of the step matters more than one of the log.
             Ok((executed, noted)) => executed.and_then(|outcome| noted.map(|()| outcome)),
@@ -167,8 +163,8 @@ impl ManualStep<'_> {
             {
                 after = Some(&outcome.now.seen);
             }
-            let key_index = match self.report.name {
-                "complete" => record.schema.result_key_index(),
+            let key_index = match self.report.kind {
+                StepKind::Complete => record.schema.result_key_index(),
                 _ => record.schema.lock_key_index(),
             };
             let step = JournalStep { label: &label, before: &record.seen, after, key_index };
@@ -255,7 +251,7 @@ impl ManualStep<'_> {
             return Err(self.in_between(why.into(), &calls, Some(left)));
         }
         let mut now = self.record_of(calls.seen);
-        if self.report.name == "begin" && !Identity::of(&record.seen).differs(&now.seen) {
+        if self.report.kind == StepKind::Begin && !Identity::of(&record.seen).differs(&now.seen) {
             // The client decides by the value that it read.
             let reads = self.step.calls[last].reads.is_some();
             let lacks_field = record.readings.iter().any(|read| read.lacks_field().is_some());
@@ -330,14 +326,14 @@ impl ManualStep<'_> {
             }
         }
         let key = escape::text(&self.report.record.key);
-        let what = format!("the {} step for {key}", self.report.name);
+        let what = format!("the {} step for {key}", self.report.kind.as_str());
         Err(StoreError::OutcomeUnknown { target, what, why: why.to_string() }.into())
     }
 
     /// Why the schema does not say how the service answers, if this is a begin step without a
     /// prediction.
     fn why_unpredicted(&self) -> Option<String> {
-        if self.report.name != "begin" || self.report.predicted.is_some() {
+        if self.report.kind != StepKind::Begin || self.report.predicted.is_some() {
             return None;
         }
         manual_step::why_unpredicted(self.report.record, self.inputs.fingerprint)
@@ -350,9 +346,9 @@ impl ManualStep<'_> {
 
     /// What the audit log calls the step; `None` if nothing was changed, which is not logged.
     fn audit_word_for(&self, executed: &Result<StepOutcome>) -> Option<&'static str> {
-        let done = match self.report.name {
-            "begin" => "begun",
-            "complete" => "completed",
+        let done = match self.report.kind {
+            StepKind::Begin => "begun",
+            StepKind::Complete => "completed",
             _ => "released",
         };
         let error = match executed {
@@ -445,7 +441,7 @@ impl ManualStep<'_> {
                 the former record"
             ));
         }
-        let is_completion = self.report.name == "complete";
+        let is_completion = self.report.kind == StepKind::Complete;
         let then = if is_completion {
             words::then_of_result(&outcome.now)
         } else {
@@ -460,7 +456,7 @@ impl ManualStep<'_> {
             ));
         }
         // The owner may be a random UUID, which the operator needs to end the lock.
-        if self.report.name == "begin"
+        if self.report.kind == StepKind::Begin
             && self.took_effect(outcome)
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {

@@ -9,6 +9,7 @@ use crate::args::{Output, SchemaArgs, StepArgs};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::record::{GivenKey, Record, RecordName, UnclaimedKey, locate};
 use crate::domain::schema::{Catalog, Schema, Step};
+use crate::domain::step::StepKind;
 use crate::exit::{CommandError, Exit};
 use crate::render::record::PageOptions;
 use crate::render::{escape, name, record, unclaimed_key};
@@ -153,16 +154,19 @@ fn check_recognised(unclaimed: &[UnclaimedKey]) -> Result<(), CommandError> {
 /// the service does.
 ///
 /// # Errors
-/// Usage: the schema does not describe the step, or why idemctl only reads the values.
-pub fn described_step<'a>(
-    record: &Record,
-    name: &str,
-    step: Option<&'a Step>,
-) -> Result<&'a Step, CommandError> {
-    let Some(step) = step else { return Err(undescribed(record, name)) };
-    let Some(why) = record.schema.read_only_because() else { return Ok(step) };
-    let stop = CommandError::usage(format!("{}: {why}", record.schema.name));
-    Err(if record.seen.is_absent() { stop } else { stop.hint(removal_hint(record)) })
+/// Usage: the schema does not describe the step, or why idemctl only reads the values, or the step
+/// sends a TTL of which the deployment states that there is none.
+pub fn described_step(record: &Record, kind: StepKind) -> Result<&Step, CommandError> {
+    let schema = &record.schema;
+    let Some(step) = kind.described_in(schema) else {
+        return Err(undescribed(record, kind.as_str()));
+    };
+    if let Some(why) = schema.read_only_because() {
+        let stop = CommandError::usage(format!("{}: {why}", schema.name));
+        return Err(if record.seen.is_absent() { stop } else { stop.hint(removal_hint(record)) });
+    }
+    check_ttls(schema, step)?;
+    Ok(step)
 }
 
 /// Passes a step unless it sends a TTL of which the deployment states that there is none.

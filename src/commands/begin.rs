@@ -5,13 +5,13 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::{
-    ManualStep, check_creates_lock, check_ttls, described_step, find_record, owner_of_new_lock,
-    show_record, time_for,
+    ManualStep, check_creates_lock, described_step, find_record, owner_of_new_lock, show_record,
+    time_for,
 };
 use crate::domain::manual_step;
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
-use crate::domain::step::StepInputs;
+use crate::domain::step::{StepInputs, StepKind};
 use crate::exit::{CommandError, Exit};
 use crate::render::change::StepReport;
 use crate::render::escape;
@@ -44,8 +44,7 @@ pub struct Args {
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let step = described_step(&record, "begin", schema.begin.as_ref())?;
-    check_ttls(&schema, step)?;
+    let step = described_step(&record, StepKind::Begin)?;
     // A service without owners is refused below, in other words.
     if args.owner.is_some() && schema.names_owner() && !schema.begin_sends_owner() {
         let name = &schema.name;
@@ -61,7 +60,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         now_ms: time_for(&schema, record.seen.server_ms, schema.sends_time(step))?,
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    let mut manual = ManualStep::new("begin", &record, step, inputs);
+    let mut manual = ManualStep::new(StepKind::Begin, &record, step, inputs);
     manual.report.predicted = manual_step::predict_begin(&record, &fingerprint);
     let report = &manual.report;
     if report.predicted.is_none()

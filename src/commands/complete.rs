@@ -36,14 +36,13 @@ use crate::change::completion::{
     ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
 };
 use crate::change::{
-    ManualStep, because_of_owner, check_ttls, described_step, find_record, freeing_hint,
-    show_record,
+    ManualStep, because_of_owner, described_step, find_record, freeing_hint, show_record,
 };
 use crate::domain::duration;
 use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::Meaning;
-use crate::domain::step::{Answer, StepInputs};
+use crate::domain::step::{Answer, StepInputs, StepKind};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, words};
 use crate::session::Session;
@@ -101,8 +100,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let given = response_input(session, &args)?;
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
-    let step = described_step(&record, "complete", schema.complete.as_ref())?;
-    check_ttls(&schema, step)?;
+    let step = described_step(&record, StepKind::Complete)?;
     let response = given.response(&schema).map_err(|misfit| {
         let hint = if misfit.is_never_stored { freeing_hint(&record) } else { misfit.hint };
         CommandError { hint, ..CommandError::usage(misfit.message) }
@@ -121,7 +119,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let step_lock = chosen.missing_lock(&record, &inputs)?;
     let predicted = manual_step::predict_complete(&record, &chosen.owner, step_lock.as_ref());
     let will_store = predicted == Meaning::Stored;
-    let mut manual = ManualStep::new("complete", &record, step, inputs);
+    let mut manual = ManualStep::new(StepKind::Complete, &record, step, inputs);
     manual.report.predicted = Some(predicted);
     manual.needs_step_lock = step_lock.is_some();
     // The schema's prediction is a promise to the operator, so the service's own scripts test it

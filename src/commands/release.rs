@@ -5,14 +5,14 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner};
 use crate::change::{
-    ManualStep, because_of_owner, check_ttls, described_step, find_record, owner_of_lock,
-    removal_hint, show_record, time_for, undescribed,
+    ManualStep, because_of_owner, described_step, find_record, owner_of_lock, removal_hint,
+    show_record, time_for, undescribed,
 };
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
-use crate::domain::step::{StepInputs, fencing};
+use crate::domain::step::{StepInputs, StepKind, fencing};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, words};
 use crate::session::Session;
@@ -39,9 +39,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let record = find_record(session, &args.step).await?;
     let schema = record.schema.clone();
     show_record(session, args.step.output, &record)?;
-    let step = manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
-    let step = described_step(&record, "release", Some(step))?;
-    check_ttls(&schema, step)?;
+    manual_step::releasable(&record).map_err(|why| refused(&record, &why))?;
+    let step = described_step(&record, StepKind::Release)?;
     let now_ms = time_for(&schema, record.seen.server_ms, schema.sends_time(step))?;
     let owner = owner_of_lock(
         session,
@@ -57,7 +56,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         fingerprint: record.fingerprint().unwrap_or_default(),
         ..StepInputs::new(&schema, &record.key, &owner, &response)
     };
-    let mut manual = ManualStep::new("release", &record, step, inputs);
+    let mut manual = ManualStep::new(StepKind::Release, &record, step, inputs);
     manual.report.predicted = Some(manual_step::predict_release(&record, step, &owner));
     if args.step.output == Output::Text {
         explain(session, &manual);

@@ -14,7 +14,7 @@ use crate::domain::manual_step;
 use crate::domain::reconcile::{DoneResponse, reconcilable};
 use crate::domain::record::{Record, Response, TimeLeft, locate};
 use crate::domain::schema::{Meaning, State};
-use crate::domain::step::StepInputs;
+use crate::domain::step::{StepInputs, StepKind};
 use crate::exit::{CommandError, Exit};
 use crate::render::words;
 use crate::store::{KeyAction, Outcome, StoreError};
@@ -63,7 +63,7 @@ impl Reconciliation<'_> {
                     fingerprint: record.fingerprint().unwrap_or_default(),
                     ..StepInputs::new(&record.schema, &record.key, owner, &response)
                 };
-                let manual = ManualStep::new("release", &record, step, inputs);
+                let manual = ManualStep::new(StepKind::Release, &record, step, inputs);
                 self.execute_step(index, &manual, manual_step::was_released).await;
             }
             Ok(None) => self.remove(index).await,
@@ -129,7 +129,7 @@ impl Reconciliation<'_> {
         let record = self.locks[index].record.clone();
         let (step, response, chosen) = completion_of(&record, given)?;
         let inputs = chosen.checked_inputs(&record, &response, None).map_err(in_words)?;
-        let manual = ManualStep::new("complete", &record, step, inputs);
+        let manual = ManualStep::new(StepKind::Complete, &record, step, inputs);
         let read_back = |now: &Record| manual_step::was_stored(&record, now, &manual.inputs);
         self.execute_step(index, &manual, read_back).await;
         Ok(())
@@ -172,7 +172,7 @@ impl Reconciliation<'_> {
                 };
                 if !step.took_effect(outcome) {
                     Fate::Failed(format!("{how} and did not do it"))
-                } else if step.report.name == "complete" {
+                } else if step.report.kind == StepKind::Complete {
                     Fate::Completed(format!("completed: {how}; {}", words::then(&outcome.now)))
                 } else {
                     Fate::Released(format!("released: {how}"))

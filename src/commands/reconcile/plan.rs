@@ -6,13 +6,13 @@ use super::reconciliation::Reconciliation;
 use crate::change::completion::{
     ChosenCompletion, RehearsalOutcome, check_delivery, local_servers,
 };
-use crate::change::{check_ttls, time_for};
+use crate::change::{check_ttls, described_step, time_for};
 use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
-use crate::domain::step::{Answer, StepInputs};
+use crate::domain::step::{Answer, StepInputs, StepKind};
 use crate::exit::CommandError;
 use crate::sim::RehearsalServer;
 
@@ -131,11 +131,7 @@ pub(super) fn completion_of<'a>(
     record: &'a Record,
     given: &DoneResponse,
 ) -> Result<(&'a Step, Response, ChosenCompletion), String> {
-    let schema = &record.schema;
-    let Some(step) = &schema.complete else {
-        return Err(format!("the schema of {} describes no complete step", schema.name));
-    };
-    check_ttls(schema, step).map_err(in_words)?;
+    let step = described_step(record, StepKind::Complete).map_err(in_words)?;
     let input = ResponseInput {
         status: given.status,
         headers: given.headers.clone(),
@@ -147,7 +143,7 @@ pub(super) fn completion_of<'a>(
             "the content type of the response is JSON, but the body is not valid JSON".to_owned()
         );
     }
-    let response = input.response(schema).map_err(|misfit| misfit.message)?;
+    let response = input.response(&record.schema).map_err(|misfit| misfit.message)?;
     let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;
     Ok((step, response, chosen))
 }

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::domain::record::Record;
 use crate::domain::schema::Meaning;
-use crate::domain::step::StepReply;
+use crate::domain::step::{StepKind, StepReply};
 use crate::render::document::{fields, with};
 use crate::render::{record_json, words};
 
 /// A step as the operator saw it before its execution.
 pub struct StepReport<'a> {
-    /// The name of the step: begin, complete or release.
-    pub name: &'static str,
+    /// Begin, complete or release.
+    pub kind: StepKind,
     /// The record before the step.
     pub record: &'a Record,
     /// The predicted answer of the service; `None` if the schema has no condition that holds in
@@ -54,7 +54,7 @@ impl StepReport<'_> {
             now = Some(record_json::value(&done.now));
         }
         let step = json!({
-            "name": self.name,
+            "name": self.kind.as_str(),
             "foretold": self.predicted.map(|means| means.as_str()),
             "reply": reply,
             "owner": self.owner.map(String::from_utf8_lossy),
