@@ -4,6 +4,7 @@ mod change;
 mod connection;
 mod context;
 mod display;
+mod expect;
 mod junit;
 mod keys;
 mod prune;
@@ -19,6 +20,7 @@ pub(crate) use change::{
 pub(crate) use connection::{ConnectionArgs, TlsArgs};
 pub(crate) use context::ContextArgs;
 pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOutput, without};
+pub(crate) use expect::{accepted, exit_of};
 pub(crate) use junit::JunitArgs;
 pub(crate) use keys::KeysArgs;
 pub(crate) use prune::PruneArgs;

@@ -3,7 +3,7 @@
 
 mod explored;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -12,22 +12,18 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use self::explored::{ChosenArgs, ExploredPrograms};
-use crate::args::{JunitArgs, Output, SchemaArgs};
+use crate::args::{JunitArgs, Output, SchemaArgs, accepted, exit_of};
 use crate::domain::exploration::{
     AcceptedFrontiers, Assumption, Exploration, ExplorationBounds, FaultBudget, ScheduleToken,
 };
 use crate::domain::schema::Schema;
 use crate::exit::{CommandError, Exit};
 use crate::explore::SearchLimits;
-use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::exploration::{self as render, ShownExplorations};
 use crate::session::Session;
 use crate::sim::TEST_KEYS_LIVE;
 use crate::sim::exploration::{ExplorationPlace, ExplorationTask, usual_faults};
-
-/// Larger than any accepted exploration.
-const LARGEST_ACCEPTED: u64 = 64 * 1024 * 1024;
 
 /// The most states of a search. The number of a state has four bytes, and at about 65 bytes each
 /// this many states take 13 GB of memory.
@@ -176,7 +172,7 @@ impl Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    let accepted: Option<AcceptedFrontiers> = accepted(args.expect.as_deref())?;
     if args.chosen.mix.is_some() && args.workers < 2 {
         return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
     }
@@ -289,17 +285,10 @@ fn show(
     session
         .show_with(args.output, "schemas", &values, &of_all, |view| render::text(shown, view))?;
     args.junit.write("explore", &render::suites(shown))?;
-    // With --expect, known violations are accepted, and only differences count.
-    let is_bad = match &differences {
-        Some(differences) => !differences.is_empty(),
-        None => explorations.iter().any(|exploration| !exploration.is_sound()),
-    };
-    if is_bad {
-        return Ok(Exit::No);
-    }
+    let has_failure = !explorations.iter().all(Exploration::is_sound);
     // An exploration that reached its limit may have missed a violation.
     let is_complete = explorations.iter().all(Exploration::is_complete);
-    Ok(if is_complete { Exit::Done } else { Exit::Partial })
+    Ok(exit_of(differences.as_deref(), has_failure, is_complete))
 }
 
 /// Executes the histories of the given tokens.
@@ -381,16 +370,4 @@ fn refuse_smaller_bounds(
         }
     }
     Ok(())
-}
-
-fn accepted(file: &Path) -> Result<AcceptedFrontiers> {
-    let shown = file.display();
-    let json = files::read_or_receive(file, LARGEST_ACCEPTED)
-        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
-    match AcceptedFrontiers::parse(&json) {
-        Ok(accepted) => Ok(accepted),
-        Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
-            .hint("write it with `-o json` of this version")
-            .into()),
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args as ClapArgs, ValueEnum};
 
-use crate::args::{Output, SchemaArgs, parse_duration};
+use crate::args::{Output, SchemaArgs, exit_of, parse_duration};
 use crate::domain::race::{RacePlan, RaceRun, RaceVerdict, Strategy};
 use crate::domain::schema::{Schema, SchemaOrigin};
 use crate::domain::step::cluster_problem;
@@ -157,23 +157,15 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             session.ui.hint(&format!("--overlap lets completions of {name} overlap"));
         }
     }
-    Ok(exit(&runs))
+    Ok(exit_of_runs(&runs))
 }
 
 /// The exit code of the schemas' own steps. The other strategies are expected to fail.
-fn exit(runs: &[RaceRun]) -> Exit {
-    let mut exit = Exit::Done;
-    for run in runs {
-        if run.strategy != Strategy::Schema {
-            continue;
-        }
-        match run.verdict() {
-            RaceVerdict::NotAtomic => return Exit::No,
-            RaceVerdict::Void => exit = Exit::Partial,
-            RaceVerdict::NoneSeen => {}
-        }
-    }
-    exit
+fn exit_of_runs(runs: &[RaceRun]) -> Exit {
+    let has = |verdict| {
+        runs.iter().any(|run| run.strategy == Strategy::Schema && run.verdict() == verdict)
+    };
+    exit_of::<()>(None, has(RaceVerdict::NotAtomic), !has(RaceVerdict::Void))
 }
 
 async fn one_run(

@@ -1,26 +1,22 @@
 //! `idemctl simulate`: scenarios in which idempotency fails, executed with a schema's own steps.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValue;
 use serde_json::{Map, json};
 
-use crate::args::{Output, SchemaArgs};
+use crate::args::{Output, SchemaArgs, accepted, exit_of};
 use crate::domain::schema::Schema;
 use crate::domain::simulation::{AcceptedMatrix, Cell, SCENARIOS};
 use crate::exit::{CommandError, Exit};
-use crate::files;
 use crate::interrupt::Interrupt;
 use crate::render::simulation::{self as render, ComparedMatrix, Simulation};
 use crate::render::style::Palette;
 use crate::session::Session;
 use crate::sim::simulate::{LocalServers, Simulated, SimulationPlan, simulate};
-
-/// Larger than any matrix.
-const LARGEST_MATRIX: u64 = 64 * 1024 * 1024;
 
 /// The word in place of a scenario that lists the scenarios.
 const LIST: &str = "list";
@@ -106,7 +102,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         session.show(args.output, "scenarios", &values, |view| render::list(&SCENARIOS, view))?;
         return Ok(Exit::Done);
     }
-    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    let accepted: Option<AcceptedMatrix> = accepted(args.expect.as_deref())?;
     let plan = plan(session, &args)?;
     let simulated = play(session, &plan).await?;
     let mut hashes = BTreeMap::new();
@@ -122,12 +118,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let compared =
         differences.as_deref().map(|differences| ComparedMatrix { differences, files: &files });
     show(session, &args, &simulated.cells, &hashes, compared)?;
-    // With --expect, known failures are accepted, and only differences count.
-    let bad = match &differences {
-        Some(differences) => !differences.is_empty(),
-        None => simulated.cells.iter().any(|cell| cell.judgement.is_failure()),
-    };
-    Ok(if bad { Exit::No } else { Exit::Done })
+    let has_failure = simulated.cells.iter().any(|cell| cell.judgement.is_failure());
+    Ok(exit_of(differences.as_deref(), has_failure, true))
 }
 
 async fn play(session: &mut Session, plan: &SimulationPlan) -> Result<Simulated> {
@@ -203,16 +195,4 @@ fn plan(session: &mut Session, args: &Args) -> Result<SimulationPlan> {
     }
     let repeat = usize::try_from(args.repeat)?;
     Ok(SimulationPlan { schemas, all: catalog.all().to_vec(), scenarios, repeat, seed: args.seed })
-}
-
-fn accepted(file: &Path) -> Result<AcceptedMatrix> {
-    let shown = file.display();
-    let json = files::read_or_receive(file, LARGEST_MATRIX)
-        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
-    match AcceptedMatrix::parse(&json) {
-        Ok(accepted) => Ok(accepted),
-        Err(why) => Err(CommandError::usage(format!("--expect: {shown}: {why}"))
-            .hint("write it with `-o json` of this version")
-            .into()),
-    }
 }

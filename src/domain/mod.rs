@@ -1,6 +1,7 @@
 //! The rules of idempotency records, without any I/O: key templates, schemas, decoding, diagnosis,
 //! and the prediction for the next request.
 
+pub(crate) mod accepted_report;
 pub(crate) mod as_str;
 pub(crate) mod change;
 pub mod command_row;

@@ -26,6 +26,15 @@ pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
     lines
 }
 
+/// Text that is indented by this many columns and folded at `width`.
+pub(super) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
+    let mut lines = String::new();
+    for line in fold(text, width.map(|width| width.saturating_sub(indent))) {
+        lines += &format!("{:indent$}{line}\n", "");
+    }
+    lines
+}
+
 /// The words between spaces, with each command line as one word.
 fn words(text: &str) -> Vec<&str> {
     let mut words = Vec::new();

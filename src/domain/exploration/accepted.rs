@@ -11,7 +11,6 @@ use super::fault::{Assumptions, FaultBudget};
 /// The accepted explorations: a document that `--output json` wrote.
 #[derive(Debug, Deserialize)]
 pub(crate) struct AcceptedFrontiers {
-    format: u64,
     schemas: Vec<AcceptedExploration>,
 }
 
@@ -34,14 +33,14 @@ struct AcceptedExploration {
 
 /// A violation, or a goal that is not reached.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-struct KnownViolation {
+pub(crate) struct KnownViolation {
     #[serde(alias = "goal")]
-    invariant: String,
+    pub(crate) invariant: String,
     /// The faults with their counts; `None` for a goal.
     #[serde(rename = "minimal_faults")]
-    faults: Option<BTreeMap<String, u8>>,
+    pub(crate) faults: Option<BTreeMap<String, u8>>,
     /// The name of the cause; `None` if only one search was made.
-    cause: Option<String>,
+    pub(crate) cause: Option<String>,
 }
 
 /// The bounds of an exploration that is compared.
@@ -59,29 +58,11 @@ pub(crate) struct ExplorationBounds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FrontierDifference {
     pub(crate) schema: String,
-    pub(crate) invariant: String,
-    /// The faults with their counts; `None` for a goal that is not reached.
-    pub(crate) faults: Option<BTreeMap<String, u8>>,
-    pub(crate) cause: Option<String>,
+    pub(crate) violation: KnownViolation,
     pub(crate) is_new: bool,
 }
 
 impl AcceptedFrontiers {
-    /// Reads a document that `--output json` wrote.
-    ///
-    /// # Errors
-    /// The text is not such a document, or it has another format.
-    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let accepted: Self = serde_json::from_slice(json).map_err(|why| why.to_string())?;
-        if accepted.format != 1 {
-            return Err(format!(
-                "format {} is not known: this idemctl reads format 1",
-                accepted.format
-            ));
-        }
-        Ok(accepted)
-    }
-
     /// The accepted exploration with this name.
     fn of(&self, name: &str) -> Option<&AcceptedExploration> {
         self.schemas.iter().find(|accepted| match &accepted.beside {
@@ -155,11 +136,11 @@ impl AcceptedFrontiers {
                     before = without_causes(&before);
                 }
             }
-            for violation in now.difference(&before) {
-                new.push(FrontierDifference::new(&name, violation, true));
+            for violation in now.difference(&before).cloned() {
+                new.push(FrontierDifference { schema: name.clone(), violation, is_new: true });
             }
-            for violation in before.difference(&now) {
-                gone.push(FrontierDifference::new(&name, violation, false));
+            for violation in before.difference(&now).cloned() {
+                gone.push(FrontierDifference { schema: name.clone(), violation, is_new: false });
             }
         }
         new.extend(gone);
@@ -168,26 +149,21 @@ impl AcceptedFrontiers {
 }
 
 impl FrontierDifference {
-    fn new(schema: &str, violation: &KnownViolation, is_new: bool) -> Self {
-        let KnownViolation { invariant, faults, cause } = violation.clone();
-        Self { schema: schema.to_owned(), invariant, faults, cause, is_new }
-    }
-
     /// True if it is this violation, of an exploration with this name.
     pub(crate) fn is(&self, name: &str, violation: &Violation) -> bool {
-        let has_cause = match (&self.cause, violation.cause) {
+        let has_cause = match (&self.violation.cause, violation.cause) {
             (Some(accepted), Some(cause)) => accepted == cause.as_str(),
             _ => true,
         };
         has_cause
             && self.schema == name
-            && self.invariant == violation.invariant.name
-            && self.faults == Some(violation.faults.by_name())
+            && self.violation.invariant == violation.invariant.name
+            && self.violation.faults == Some(violation.faults.by_name())
     }
 
     /// `crash=1,expiry=1`, `no fault`, or `never` for a goal that is not reached.
     pub(crate) fn faults_in_words(&self) -> String {
-        let Some(faults) = &self.faults else { return "never".to_owned() };
+        let Some(faults) = &self.violation.faults else { return "never".to_owned() };
         let mut words = Vec::new();
         for (fault, count) in faults {
             words.push(format!("{fault}={count}"));

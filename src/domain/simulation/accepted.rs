@@ -9,13 +9,21 @@ use crate::domain::as_str::as_str;
 use crate::domain::simulation::cell::Cell;
 use crate::domain::simulation::verdict::ScenarioVerdict;
 
-/// The accepted results.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The accepted results: a document that `--output json` wrote.
+#[derive(Debug, Deserialize)]
 pub(crate) struct AcceptedMatrix {
-    /// By schema and scenario: the verdict, and whether it was excused.
-    verdicts: BTreeMap<(String, String), (ScenarioVerdict, bool)>,
+    cells: Vec<AcceptedCell>,
     /// The hash of the files of each schema.
+    #[serde(default)]
     hashes: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AcceptedCell {
+    schema: String,
+    scenario: String,
+    verdict: ScenarioVerdict,
+    excuse: Option<String>,
 }
 
 /// A cell whose verdict differs from the accepted one.
@@ -44,45 +52,7 @@ pub(crate) enum CellChange {
 
 as_str!(CellChange);
 
-#[derive(Deserialize)]
-struct MatrixDocument {
-    format: u64,
-    cells: Vec<MatrixCell>,
-    #[serde(default)]
-    hashes: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-struct MatrixCell {
-    schema: String,
-    scenario: String,
-    verdict: String,
-    excuse: Option<String>,
-}
-
 impl AcceptedMatrix {
-    /// Parses the output of `simulate --output json`.
-    ///
-    /// # Errors
-    /// The text is not JSON of this form, has another format number, or an unknown verdict.
-    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: MatrixDocument =
-            serde_json::from_slice(json).map_err(|why| why.to_string())?;
-        if document.format != 1 {
-            return Err(format!(
-                "format {} is not known: this idemctl reads format 1",
-                document.format
-            ));
-        }
-        let mut verdicts = BTreeMap::new();
-        for cell in document.cells {
-            let verdict =
-                cell.verdict.parse().map_err(|_| format!("`{}` is not a verdict", cell.verdict))?;
-            verdicts.insert((cell.schema, cell.scenario), (verdict, cell.excuse.is_some()));
-        }
-        Ok(Self { verdicts, hashes: document.hashes })
-    }
-
     /// True if the files of a schema are known to be those of the accepted verdicts. `hashes` has
     /// the hash of the files of each schema.
     pub(crate) fn has_files(&self, schema: &str, hashes: &BTreeMap<String, String>) -> bool {
@@ -102,16 +72,21 @@ impl AcceptedMatrix {
         for cell in cells {
             let schema = cell.schema.clone();
             let scenario = cell.scenario.name.clone();
-            let accepted = self.verdicts.get(&(schema.clone(), scenario.clone())).copied();
+            let accepted = self
+                .cells
+                .iter()
+                .find(|accepted| accepted.schema == schema && accepted.scenario == scenario);
             let now = cell.judgement.verdict;
             let change = match accepted {
                 None => CellChange::New,
-                Some((verdict, _)) if now > verdict => CellChange::Worse,
-                Some((verdict, _)) if now < verdict => CellChange::Changed,
-                Some((_, true)) if cell.judgement.is_failure() => CellChange::Worse,
+                Some(accepted) if now > accepted.verdict => CellChange::Worse,
+                Some(accepted) if now < accepted.verdict => CellChange::Changed,
+                Some(accepted) if accepted.excuse.is_some() && cell.judgement.is_failure() => {
+                    CellChange::Worse
+                }
                 Some(_) => continue,
             };
-            let accepted = accepted.map(|(verdict, _)| verdict);
+            let accepted = accepted.map(|accepted| accepted.verdict);
             differences.push(MatrixDifference { schema, scenario, accepted, now, change });
         }
         let mut worse = BTreeSet::new();
@@ -139,6 +114,7 @@ impl AcceptedMatrix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::accepted_report::parse_accepted;
     use crate::domain::simulation::judge::Judgement;
     use crate::domain::simulation::scenario::Scenario;
 
@@ -159,7 +135,7 @@ mod tests {
             .collect();
         let hashes = serde_json::json!({ "mine": "1" });
         let document = serde_json::json!({ "format": 1, "cells": cells, "hashes": hashes });
-        AcceptedMatrix::parse(document.to_string().as_bytes()).unwrap()
+        parse_accepted::<AcceptedMatrix>(document.to_string().as_bytes()).unwrap()
     }
 
     fn changes(of: &AcceptedMatrix, cells: &[Cell], hash: &str) -> Vec<(String, CellChange)> {
@@ -204,7 +180,7 @@ mod tests {
     fn what_was_excused_and_fails_now_is_worse() {
         let cells = r#"{"schema":"mine","scenario":"a","verdict":"stuck","excuse":"environment"}"#;
         let json = format!(r#"{{"format":1,"cells":[{cells}]}}"#);
-        let accepted = AcceptedMatrix::parse(json.as_bytes()).unwrap();
+        let accepted = parse_accepted::<AcceptedMatrix>(json.as_bytes()).unwrap();
         let now = [cell("a", ScenarioVerdict::Stuck)];
         assert_eq!(changes(&accepted, &now, "1")[0].1, CellChange::Worse);
     }
@@ -212,9 +188,9 @@ mod tests {
     #[test]
     fn a_text_that_is_not_a_matrix_is_rejected() {
         for wrong in ["", "[]", r#"{"format":2,"cells":[]}"#, r#"{"format":1}"#] {
-            assert!(AcceptedMatrix::parse(wrong.as_bytes()).is_err(), "{wrong}");
+            assert!(parse_accepted::<AcceptedMatrix>(wrong.as_bytes()).is_err(), "{wrong}");
         }
         let unknown = r#"{"format":1,"cells":[{"schema":"s","scenario":"x","verdict":"fine"}]}"#;
-        assert!(AcceptedMatrix::parse(unknown.as_bytes()).unwrap_err().contains("fine"));
+        assert!(parse_accepted::<AcceptedMatrix>(unknown.as_bytes()).unwrap_err().contains("fine"));
     }
 }

@@ -1,7 +1,7 @@
 //! The verdicts on a scenario.
 
 use serde::Deserialize;
-use strum::{EnumString, IntoStaticStr, VariantArray};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::domain::as_str::as_str;
 
@@ -16,11 +16,13 @@ use crate::domain::as_str::as_str;
     Ord,
     Hash,
     IntoStaticStr,
-    EnumString,
     VariantArray,
+    Deserialize,
 )]
+#[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum ScenarioVerdict {
+    #[serde(rename = "n/a")]
     #[strum(serialize = "n/a")]
     NotApplicable,
     Safe,

@@ -106,7 +106,7 @@ fn difference_of<'a>(
     differences?.iter().find(|difference| {
         difference.is_new == is_new
             && difference.schema == exploration.name()
-            && difference.invariant == name
+            && difference.violation.invariant == name
     })
 }
 

@@ -111,10 +111,10 @@ pub(super) fn line(line: &TraceLine) -> Value {
 pub(crate) fn difference(difference: &FrontierDifference) -> Value {
     json!({
         "schema": difference.schema,
-        "invariant": difference.invariant,
+        "invariant": difference.violation.invariant,
         "faults": difference.faults_in_words(),
-        "minimal_faults": difference.faults,
-        "cause": difference.cause,
+        "minimal_faults": difference.violation.faults,
+        "cause": difference.violation.cause,
         "change": if difference.is_new { "new" } else { "gone" },
     })
 }

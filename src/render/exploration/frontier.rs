@@ -3,12 +3,12 @@
 
 use anstyle::AnsiColor;
 
-use super::remedies::lines;
 use super::{lanes, met_steps, remedies};
 use crate::domain::exploration::{
     Exploration, FrontierDifference, Invariant, ReplayedSchedule, Violation, ViolationCause,
     invariants,
 };
+use crate::render::fold::lines;
 use crate::render::invocation::word;
 use crate::render::style::View;
 use crate::render::words::counted;
@@ -350,12 +350,12 @@ fn differences(
         let change = if difference.is_new { "new" } else { "gone" };
         let schema = escape::text(difference.schema.as_bytes());
         let faults = escape::text(difference.faults_in_words().as_bytes());
-        let cause = match &difference.cause {
+        let cause = match &difference.violation.cause {
             Some(cause) => format!(" (cause: {})", escape::text(cause.as_bytes())),
             None => String::new(),
         };
-        let invariant = escape::text(difference.invariant.as_bytes());
-        let what = if difference.faults.is_none() {
+        let invariant = escape::text(difference.violation.invariant.as_bytes());
+        let what = if difference.violation.faults.is_none() {
             format!("{invariant} is never reached")
         } else {
             format!("{invariant} by {faults}{cause}")

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::remedies::lines;
 use crate::domain::exploration::{CoveredCall, Exploration, StepCoverage, UnreachedGoal};
 use crate::render::escape;
+use crate::render::fold::lines;
 use crate::render::style::View;
 
 /// The goals that no schedule without a fault reaches, as one phrase; `None` if all were reached.

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::remedies::lines;
 use super::{exploration_json, lanes};
 use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
+use crate::render::fold::lines;
 use crate::render::style::View;
 use crate::render::words::counted;
 

@@ -2,7 +2,7 @@
 
 use crate::domain::exploration::Exploration;
 use crate::render::escape;
-use crate::render::fold::fold;
+use crate::render::fold::lines;
 use crate::render::style::View;
 
 /// One suggested change, the violated invariants, and the schemas that it is for.
@@ -50,13 +50,4 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
         text.push_str(&lines(&format!("{} {remedy}", palette.bold("→")), 2, width));
     }
     text
-}
-
-/// Text that is indented by this many columns and folded at `width`.
-pub(super) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
-    let mut lines = String::new();
-    for line in fold(text, width.map(|width| width.saturating_sub(indent))) {
-        lines += &format!("{:indent$}{line}\n", "");
-    }
-    lines
 }

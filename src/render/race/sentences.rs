@@ -1,7 +1,7 @@
 //! The results of a race, in sentences.
 
 use crate::domain::race::{RaceRun, RaceVerdict, Strategy};
-use crate::render::fold::fold;
+use crate::render::fold::lines;
 use crate::render::words::count;
 
 /// The results of the schemas' own steps, then those of the strategies for comparison.
@@ -35,9 +35,8 @@ pub(super) fn text(runs: &[RaceRun], width: Option<usize>) -> String {
         sentences.extend(compared(runs, strategy));
     }
     let mut text = String::new();
-    for line in sentences.iter().flat_map(|sentence| fold(sentence, width)) {
-        text.push_str(&line);
-        text.push('\n');
+    for sentence in sentences {
+        text.push_str(&lines(&sentence, 0, width));
     }
     text
 }

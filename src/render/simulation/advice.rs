@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use crate::domain::simulation::{Cell, ScenarioVerdict};
 use crate::render::escape;
-use crate::render::fold::fold;
+use crate::render::fold::lines;
 use crate::render::simulation::matrix::{measure, style};
 use crate::render::style::View;
 
@@ -29,17 +29,16 @@ pub(super) fn text(cells: &[Cell], view: View) -> String {
         let verdict = cell.judgement.verdict;
         let word = palette.paint(style(verdict), verdict.as_str());
         let name = palette.bold(&cell.scenario.name);
-        for line in fold(&format!("{word}  {name}: {}", schemas(&group)), width) {
-            text += &format!("{line}\n");
-        }
-        text.push_str(&indented(&escape::text(cell.judgement.why.as_bytes()), width));
+        text.push_str(&lines(&format!("{word}  {name}: {}", schemas(&group)), 0, width));
+        text.push_str(&lines(&escape::text(cell.judgement.why.as_bytes()), 2, width));
         let name = cell.scenario.name.as_str();
         // Each scenario has one remedy. A refused request does no harm, so the service needs no
         // change.
         if verdict > ScenarioVerdict::Refused && !remedied.contains(&name) {
             remedied.push(name);
-            text.push_str(&indented(
+            text.push_str(&lines(
                 &format!("{} {}", palette.bold("→"), cell.scenario.remedy),
+                2,
                 width,
             ));
         }
@@ -55,7 +54,7 @@ pub(super) fn not_applicable(cells: &[Cell], view: View) -> String {
         let cell = group[0];
         let why = escape::text(cell.judgement.why.as_bytes());
         let line = format!("{}: {} ({why})", cell.scenario.name, schemas(&group));
-        text.push_str(&indented(&view.palette.dim(&line), view.width));
+        text.push_str(&lines(&view.palette.dim(&line), 2, view.width));
     }
     text
 }
@@ -84,12 +83,4 @@ fn schemas(group: &[&Cell]) -> String {
         schemas.push(escape::text(cell.schema.as_bytes()) + &measure(cell));
     }
     schemas.join(", ")
-}
-
-fn indented(text: &str, width: Option<usize>) -> String {
-    let mut lines = String::new();
-    for line in fold(text, width.map(|width| width.saturating_sub(2))) {
-        lines += &format!("  {line}\n");
-    }
-    lines
 }

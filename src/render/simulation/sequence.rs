@@ -2,7 +2,7 @@
 //! client.
 
 use crate::domain::simulation::{Cell, ClientAnswer, History};
-use crate::render::fold::fold;
+use crate::render::fold::lines;
 use crate::render::simulation::matrix::{style_of, words};
 use crate::render::style::View;
 use crate::render::{escape, table};
@@ -13,9 +13,7 @@ pub(super) fn text(cell: &Cell, view: View) -> String {
     let verdict = palette.paint(style_of(cell), &words(cell));
     let schema = escape::text(cell.schema.as_bytes());
     let mut text = format!("{}  {schema}: {verdict}\n", palette.bold(&cell.scenario.name));
-    for line in fold(&escape::text(cell.judgement.why.as_bytes()), width) {
-        text.push_str(&format!("{line}\n"));
-    }
+    text.push_str(&lines(&escape::text(cell.judgement.why.as_bytes()), 0, width));
     for take in &cell.takes {
         text.push('\n');
         if !take.take.is_empty() {
