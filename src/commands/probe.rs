@@ -12,7 +12,6 @@ mod step_runner;
 mod stored_time;
 
 use std::cell::Cell;
-use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -23,6 +22,7 @@ pub use self::options::Args;
 use self::record_changes::{RecordChanges, Removal};
 use self::records::RecordLookup;
 use self::step_runner::{MadeCheck, StepRunner};
+use crate::args::accepted;
 use crate::change::in_backup;
 use crate::domain::covered::Covered;
 use crate::domain::probe::{
@@ -30,7 +30,6 @@ use crate::domain::probe::{
     ProbeJudgement, ProbeStep, ProbeStepResult, ProbeTask, ProbeVerdict, Steps,
 };
 use crate::exit::{self, CommandError, Exit};
-use crate::files;
 use crate::http::HttpClient;
 use crate::interrupt::Interrupt;
 use crate::render::words::counted;
@@ -59,9 +58,6 @@ const MAX_SILENT: usize = 3;
 /// How often a fault is tried at most. The handler may be quicker than the change of its record.
 const MAX_FAULTS: usize = 3;
 
-/// Larger than any document of this command.
-const LARGEST_ACCEPTED: u64 = 64 << 20;
-
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.list {
         let text = render::list(session.ui.view());
@@ -73,7 +69,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             .hint("name the service's own Redis, or leave --sandbox out")
             .into());
     }
-    let accepted = args.expect.as_deref().map(accepted).transpose()?;
+    let accepted = accepted(args.expect.as_deref())?;
     let mut task = task(session, &args)?;
     let planned = plan(&task, &args);
     // The first requests show what the service does at all.
@@ -500,14 +496,4 @@ fn show(
         }
     }
     Ok(exit::judged(is_bad, &covered))
-}
-
-fn accepted(file: &Path) -> Result<AcceptedChecks, CommandError> {
-    let shown = file.display();
-    let json = files::read_or_receive(file, LARGEST_ACCEPTED)
-        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
-    AcceptedChecks::parse(&json).map_err(|why| {
-        CommandError::usage(format!("--expect: {shown}: {why}"))
-            .hint("write it with `idemctl probe … -o json`")
-    })
 }

@@ -1,14 +1,20 @@
 //! Results that were accepted before: the known failures, for comparison.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
 use super::probe_check::{CheckedService, ProbeVerdict};
 
-/// The ids of the checks whose failure was accepted.
-#[derive(Debug, Clone)]
-pub(crate) struct AcceptedChecks(BTreeSet<String>);
+/// The accepted results: a document that `--output json` wrote.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct AcceptedChecks {
+    checks: Vec<AcceptedCheck>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct AcceptedCheck {
+    id: String,
+    verdict: String,
+}
 
 /// A failure that was not accepted, or one that was accepted and is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,39 +24,11 @@ pub(crate) struct ProbeDifference {
     pub(crate) is_new: bool,
 }
 
-#[derive(Deserialize)]
-struct ProbeDocument {
-    format: u64,
-    checks: Vec<DocumentedCheck>,
-}
-
-#[derive(Deserialize)]
-struct DocumentedCheck {
-    id: String,
-    verdict: String,
-}
-
 impl AcceptedChecks {
-    /// Reads a document that `--output json` wrote.
-    ///
-    /// # Errors
-    /// The text is not such a document, or it has another format.
-    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        let document: ProbeDocument =
-            serde_json::from_slice(json).map_err(|why| why.to_string())?;
-        if document.format != 1 {
-            return Err(format!(
-                "format {} is not known: this idemctl reads format 1",
-                document.format
-            ));
-        }
-        let mut failed = BTreeSet::new();
-        for check in document.checks {
-            if check.verdict == ProbeVerdict::Fail.as_str() {
-                failed.insert(check.id);
-            }
-        }
-        Ok(Self(failed))
+    /// True if the failure of this check was accepted.
+    fn has_failure(&self, id: &str) -> bool {
+        let mut of_check = self.checks.iter().filter(|check| check.id == id);
+        of_check.any(|check| check.verdict == ProbeVerdict::Fail.as_str())
     }
 
     /// The differences from the accepted failures, the new ones first. A failure is gone only if its
@@ -60,7 +38,7 @@ impl AcceptedChecks {
         let mut gone = Vec::new();
         for checked in checked {
             let id = checked.check.id;
-            let was_failed = self.0.contains(id);
+            let was_failed = self.has_failure(id);
             if checked.is_failed() && !was_failed {
                 new.push(ProbeDifference { id, is_new: true });
             }
