@@ -103,11 +103,12 @@ impl ManualStep<'_> {
         interrupt.handle_terminate()?;
         let (outcome, backup) = self.execute_and_log(session, args, &writer, read_back).await?;
         self.write(session, args.output, Some(&outcome), backup.as_deref())?;
-        self.print_outcome(session, &outcome, backup.as_deref());
+        let difference = self.other_outcome(&outcome);
+        self.print_outcome(session, &outcome, backup.as_deref(), difference.as_deref());
         // An error of the replicas comes last, because the step was executed, and its reply must be
         // reported.
         writer.replicas_have_it()?;
-        let is_done = self.took_effect(&outcome) && self.other_outcome(&outcome).is_none();
+        let is_done = self.took_effect(&outcome) && difference.is_none();
         Ok(if is_done { Exit::Done } else { Exit::No })
     }
 
@@ -408,8 +409,15 @@ impl ManualStep<'_> {
         Identity::of(&self.report.record.seen).differs(&outcome.now.seen)
     }
 
-    /// Prints what the service answered, and what the next request gets now.
-    fn print_outcome(&self, session: &mut Session, outcome: &StepOutcome, backup: Option<&str>) {
+    /// Prints what the service answered, how the stored result differs from what the operator asked
+    /// for, and what the next request gets now.
+    fn print_outcome(
+        &self,
+        session: &mut Session,
+        outcome: &StepOutcome,
+        backup: Option<&str>,
+        difference: Option<&str>,
+    ) {
         let name = &self.report.record.schema.name;
         let backup = in_backup(backup);
         let means = match (outcome.means, &outcome.unclear) {
@@ -435,7 +443,7 @@ impl ManualStep<'_> {
                 {means}{backup}"
             ));
         }
-        if let Some(difference) = self.other_outcome(outcome) {
+        if let Some(difference) = difference {
             session.ui.warning(&format!(
                 "{name} did not store this as its schema says: {difference}; the backup contains \
                 the former record"

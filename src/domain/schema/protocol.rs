@@ -107,13 +107,13 @@ fn expand(raw: &RawSchema) -> Checked<Option<String>> {
     let is_one_key = raw.keys.record.is_some();
     let (lock, result) = if is_one_key { ("record", "record") } else { ("lock", "result") };
     let expansion = Expansion { raw, lock, result };
-    let expanded = expansion.check(protocol).and_then(|()| match protocol {
-        Protocol::SetNxGet => Ok(expansion.set_nx_get(false)),
-        Protocol::GetSetNx => Ok(expansion.set_nx_get(true)),
-        Protocol::FencedScript => expansion.fenced_script(),
-    });
-    match expanded {
-        Ok(toml) => Ok(Some(toml)),
+    let file = match protocol {
+        Protocol::SetNxGet => include_str!("../../../lua/protocols/set-nx-get.toml"),
+        Protocol::GetSetNx => include_str!("../../../lua/protocols/get-set-nx.toml"),
+        Protocol::FencedScript => include_str!("../../../lua/protocols/fenced-script.toml"),
+    };
+    match expansion.check(protocol) {
+        Ok(()) => Ok(Some(expansion.filled(file))),
         Err(why) => {
             wrong(format!("`{}` does not fit this schema: {why}", protocol.as_str())).at(PROTOCOL)
         }
@@ -222,91 +222,22 @@ impl Expansion<'_> {
                 ));
             }
         }
-        Ok(())
+        if protocol == Protocol::FencedScript { self.check_owner() } else { Ok(()) }
     }
 
-    fn set_nx_get(self, reads_first: bool) -> String {
-        let RawSchema { begin, complete, release, ttl, .. } = self.raw;
-        let mut toml = String::new();
-        if begin.is_none() {
-            let [after_lock, without] = if reads_first {
-                [Meaning::Conflict, Meaning::Next]
-            } else {
-                [Meaning::Next, Meaning::Conflict]
-            };
-            let (after_lock, without) = (self.means(after_lock), self.means(without));
-            let values = self.value_replies();
-            let damaged = self.damaged_replies();
-            let read = format!(
-                r#"
-[[begin.call]]
-command = ["GET", "{{record}}"]
-replies = [
-{values}  {{ nil = true, {without} }},
-{damaged}]
-"#
-            );
-            let ttl = self.sent_ttl(ttl.lock, "lock");
-            let set = format!(
-                r#"
-[[begin.call]]
-command = ["SET", "{{record}}", "{{lock_value}}", "NX"{ttl}]
-replies = [
-  {{ word = "OK", means = "acquired", when = {{ record = "absent" }} }},
-  {{ nil = true, {after_lock} }},
-]
-"#
-            );
-            toml += &if reads_first { read + &set } else { set + &read };
-        }
-        if !has_calls(complete.as_ref()) {
-            let note = note(complete.as_ref());
-            let ttl = self.sent_ttl(ttl.result, "result");
-            toml += &format!(
-                r#"
-[complete]
-checks_owner = false
-{note}
-[[complete.call]]
-command = ["SET", "{{record}}", "{{result_value}}"{ttl}]
-replies = [
-  {{ word = "OK", means = "stored", when = {{}} }},
-]
-"#
-            );
-        }
-        if self.releases() {
-            let note = note(release.as_ref());
-            toml += &format!(
-                r#"
-[release]
-checks_owner = false
-{note}
-[[release.call]]
-command = ["DEL", "{{record}}"]
-replies = [
-  {{ integer = 1, means = "released", when = {{ record = "present" }} }},
-  {{ integer = 0, means = "refused" }},
-]
-"#
-            );
-        }
-        toml
-    }
-
-    fn fenced_script(self) -> Result<String, String> {
-        let Self { raw, lock, result } = self;
-        let Some(owner) = owner_path(raw) else {
+    /// Checks that `fenced-script` can tell the owner of a lock.
+    fn check_owner(self) -> Result<(), String> {
+        if owner_path(self.raw).is_none() {
             return Err(
                 "it compares the owner, so each lock needs `fields = { owner = … }`, at one place \
                 of plain JSON"
                     .to_owned(),
             );
-        };
+        }
         // In one Redis key, the script could not tell such a result from the lock.
         let names_owner = |value: &&RawValue| value.is_result() && value.fields.owner.is_some();
-        if lock == result
-            && let Some(value) = raw.value.iter().find(names_owner)
+        if self.lock == self.result
+            && let Some(value) = self.raw.value.iter().find(names_owner)
         {
             return Err(format!(
                 "its scripts know a lock by its owner, and `{}` names the owner as well; describe \
@@ -314,71 +245,59 @@ replies = [
                 value.name
             ));
         }
-        let sent = |ttl, word| if ttl == Some(NO_TTL) { "" } else { word };
-        let mut held = Vec::new();
-        for value in values(raw, State::InProgress) {
-            held.push(format!("{{ {lock} = {} }}", text(&value.name)));
-        }
-        let held = held.join(", ");
-        let owner = text(&owner);
+        Ok(())
+    }
+
+    /// The parts of a protocol's file that the schema does not describe itself, with the marks
+    /// filled in.
+    fn filled(self, file: &str) -> String {
         let mut toml = String::new();
-        if raw.begin.is_none() {
-            let ttl = sent(raw.ttl.lock, "{lock_ttl_ms}");
-            let without_result = self.without_result();
-            let values = self.value_replies();
-            let damaged = self.damaged_replies();
-            toml += &format!(
-                r#"
-[[begin.call]]
-script = "fenced_begin"
-keys = ["{{{result}}}", "{{{lock}}}"]
-args = ["{{lock_value}}", "{ttl}"]
-replies = [
-  {{ nil = true, means = "acquired", when = {{ {lock} = "absent"{without_result} }} }},
-{values}{damaged}]
-"#
-            );
+        for part in file.split("## ").skip(1) {
+            let Some((step, text)) = part.split_once('\n') else { continue };
+            let is_wanted = match step {
+                "begin" => self.raw.begin.is_none(),
+                "complete" => !has_calls(self.raw.complete.as_ref()),
+                _ => self.releases(),
+            };
+            if !is_wanted {
+                continue;
+            }
+            // What is filled in is not searched for marks: it comes from the operator.
+            for (number, text) in text.split('@').enumerate() {
+                if number % 2 == 0 { toml.push_str(text) } else { toml += &self.mark(text) }
+            }
         }
-        if !has_calls(raw.complete.as_ref()) {
-            let ttl = sent(raw.ttl.result, "{result_ttl_ms}");
-            let note = note(raw.complete.as_ref());
-            toml += &format!(
-                r#"
-[complete]
-checks_owner = true
-{note}
-[[complete.call]]
-script = "fenced_complete"
-keys = ["{{{lock}}}", "{{{result}}}"]
-args = ["{{owner}}", {owner}, "{{result_value}}", "{ttl}"]
-replies = [
-  {{ integer = 1, means = "stored", when = [{held}] }},
-  {{ integer = 0, means = "refused", when = {{}} }},
-  {{ error = "WRONGTYPE", means = "refused", when = {{ {lock} = "wrong-type" }} }},
-]
-"#
-            );
+        toml
+    }
+
+    /// The text in place of a mark.
+    fn mark(self, name: &str) -> String {
+        let Self { raw, lock, result } = self;
+        let ms = |ttl, word: &str| if ttl == Some(NO_TTL) { "" } else { word }.to_owned();
+        match name {
+            "LOCK" => lock.to_owned(),
+            "RESULT" => result.to_owned(),
+            "VALUES" => self.value_replies(),
+            "DAMAGED" => self.damaged_replies(),
+            "WITHOUT_RESULT" => self.without_result(),
+            "CONFLICT" => self.means(Meaning::Conflict),
+            "NEXT" => self.means(Meaning::Next),
+            "LOCK_TTL" => self.sent_ttl(raw.ttl.lock, "lock"),
+            "RESULT_TTL" => self.sent_ttl(raw.ttl.result, "result"),
+            "LOCK_TTL_MS" => ms(raw.ttl.lock, "{lock_ttl_ms}"),
+            "RESULT_TTL_MS" => ms(raw.ttl.result, "{result_ttl_ms}"),
+            "COMPLETE_NOTE" => note(raw.complete.as_ref()),
+            "RELEASE_NOTE" => note(raw.release.as_ref()),
+            "OWNER" => text(&owner_path(raw).unwrap_or_default()),
+            // HELD: the record is a lock.
+            _ => {
+                let mut held = Vec::new();
+                for value in values(raw, State::InProgress) {
+                    held.push(format!("{{ {lock} = {} }}", text(&value.name)));
+                }
+                held.join(", ")
+            }
         }
-        if self.releases() {
-            let note = note(raw.release.as_ref());
-            toml += &format!(
-                r#"
-[release]
-checks_owner = true
-{note}
-[[release.call]]
-script = "fenced_release"
-keys = ["{{{lock}}}"]
-args = ["{{owner}}", {owner}]
-replies = [
-  {{ integer = 1, means = "released", when = [{held}] }},
-  {{ integer = 0, means = "refused", when = {{}} }},
-  {{ error = "WRONGTYPE", means = "refused", when = {{ {lock} = "wrong-type" }} }},
-]
-"#
-            );
-        }
-        Ok(toml)
     }
 
     /// True if the release step is to be written. A service that keeps its locks has none.
