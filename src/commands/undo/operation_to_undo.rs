@@ -112,8 +112,7 @@ impl<'a> UndoCandidates<'a> {
             return Err(CommandError::usage(message).hint(hint));
         }
         session.ui.status(&format!(
-            "Continuing the undo of {}, because {} did not finish. (`idemctl undo {back}` reverts \
-            what was undone so far.)",
+            "Continuing the undo of {}, because {} did not finish.",
             undone.name(),
             undo.name()
         ));
