@@ -95,8 +95,13 @@ fn check(session: &mut Session) -> Result<Exit> {
         Ok(backups) => {
             let mut wrong = backups.others;
             for backup in backups.backups {
-                if let BackupState::Damaged(why) = backup.state {
-                    wrong.push((backup.path, why));
+                match backup.state {
+                    BackupState::Damaged(why) => wrong.push((backup.path, why)),
+                    // It may have lost all of them.
+                    BackupState::Unended(why) if backup.redis_keys == 0 => {
+                        wrong.push((backup.path, why));
+                    }
+                    _ => {}
                 }
             }
             for (path, why) in wrong {

@@ -89,6 +89,7 @@ fn a_backup_that_lost_everything_is_not_whole() {
             run.says("are 3 Redis keys that the operation removed").says("0 of 3 Redis keys");
             assert_eq!(run.json()["complete"], false, "{words:?}");
         }
+        server.idemctl(&["config", "check"]).exits(1).shows("-purge-");
         let list = server.idemctl(&["backup", "list"]).exits(0);
         let states = ["is damaged", "is unended", "is not counted"];
         assert!(states.iter().any(|state| list.stderr.contains(state)), "{}", list.all());
