@@ -577,7 +577,7 @@ pub fn show_coverage(session: &mut Session, of: &Coverage, catalog: &Catalog) {
 /// command.
 pub fn show_left_out(session: &mut Session, of: &Coverage, catalog: &Catalog) {
     // Details only: on a server that other programs share, every run would print these lines.
-    for line in coverage::unrecognised(of) {
+    if let Some(line) = coverage::unrecognised(of) {
         session.ui.detail(&line);
     }
     for line in coverage::lines(of, catalog) {

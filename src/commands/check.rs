@@ -40,10 +40,11 @@ const AT_A_TIME: usize = 100;
 
 /// Report in one line whether locks are stuck, for monitoring
 ///
-/// Always prints one line with OK, WARNING, CRITICAL or UNKNOWN and measures on stdout. Exit status
-/// 0, 1, 2 or 3, as monitoring plugins do. Nothing is changed.
+/// Always prints one line with OK, WARNING, CRITICAL or UNKNOWN and measures on stdout, and below it
+/// the command that lists what was found. Exit status 0, 1, 2 or 3, as monitoring plugins do.
+/// Nothing is changed.
 ///
-/// CRITICAL: orphaned locks, which never expire. WARNING: locks without TTL of a service whose next
+/// CRITICAL: stuck locks, which never expire. WARNING: locks without TTL of a service whose next
 /// retry gives them one. WARNING, or the status in --include: locks with
 /// more time left than the stated lock TTL (`excess-ttl`), and locks that are older than --overdue
 /// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
@@ -65,7 +66,7 @@ pub struct Args {
 
     /// Output format
     ///
-    /// `table` prints one line of text, `json` one object, and `jsonl` one object on one line.
+    /// `table` prints the status line and the next command, `json` one object, and `jsonl` one object on one line.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 
@@ -129,7 +130,16 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         health.covered.leave_out(format!("schema {}", schema.name), "no fixed prefix");
     }
     match args.output {
-        Output::Text => session.ui.data(plugin::health(&health, &sought.limits))?,
+        Output::Text => {
+            session.ui.data(plugin::health(&health, &sought.limits))?;
+            // Monitoring shows further lines beside the first one, which it sends to a pager.
+            if let Some(code) = sought.limits.sought().iter().find(|code| health.count(**code) > 0)
+            {
+                let words = ["list", "--finding", code.as_str()];
+                let line = session.ui.invocation().command_line(words);
+                session.ui.data(format!("{line}\n"))?;
+            }
+        }
         Output::Json | Output::Jsonl => {
             write_report(session, args.output, &plugin::health_json(&health, &sought.limits))?
         }
@@ -409,11 +419,11 @@ fn outnumbered(
 /// The options that map locks to statuses.
 #[derive(Debug, ClapArgs)]
 struct AlarmArgs {
-    /// Report WARNING from this many orphaned locks [default: 1, if --critical is greater]
+    /// Report WARNING from this many stuck locks [default: 1, if --critical is greater]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     warning: Option<u64>,
 
-    /// Report CRITICAL from this many orphaned locks
+    /// Report CRITICAL from this many stuck locks
     #[arg(
         long,
         value_name = "N",
@@ -458,7 +468,7 @@ impl AlarmArgs {
     ) -> Result<Sought, CommandError> {
         let defaults = settings.check();
         thresholds.overdue = thresholds.overdue.or(defaults.overdue);
-        // Every orphaned lock blocks a client, so a check with one is OK only if --warning allows
+        // Every stuck lock blocks a client, so a check with one is OK only if --warning allows
         // it.
         let default_warning = if self.critical > 1 { Some(1) } else { None };
         let warning = self.warning.or(default_warning);

@@ -14,8 +14,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::domain::doctor::{
-    self, Acceptance, CHECKS, Counterexample, DeploymentFacts, DoctorCheck, ExploredFaults,
-    RecordSample, SampleNeed, Statement, parse_acceptances,
+    self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
+    ExploredFaults, RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
 use crate::domain::schema::Catalog;
@@ -36,8 +36,8 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// TTLs and the memory, and says what they mean for idempotency. It only reads: a sample of 500
 /// keys, and the expiries of all keys for up to 10 s.
 ///
-/// Each paragraph has a fact with its evidence, what can happen, and what to do. The evidence is
-/// `measured` (a server reported it), `configured` (the context, an option or a schema states it),
+/// Each row has a fact with its evidence. -v, and --only CODE, also print what can happen and what
+/// to do. The evidence is `measured` (a server reported it), `configured` (the context, an option or a schema states it),
 /// `estimated` (from a sample or a schema's defaults), or `unknown` (the server did not answer;
 /// then doctor names the command, and the ACL rule that allows it).
 ///
@@ -174,7 +174,8 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     doctor::keep_worst(&mut statements);
     // The sort is stable, so the checks keep their order.
     statements.sort_by_key(|statement| statement.judgement.severity);
-    show(session, args.output, &statements, &catalog, &facts)?;
+    let explains = !args.only.is_empty() || session.ui.is_verbose();
+    show(session, args.output, &statements, &catalog, &facts, explains)?;
     if need != SampleNeed::Nothing && schemas.is_empty() {
         session
             .ui
@@ -190,16 +191,17 @@ fn show(
     statements: &[Statement],
     catalog: &Catalog,
     facts: &DeploymentFacts,
+    explains: bool,
 ) -> Result<()> {
     let schemas = facts.schemas.iter().map(|schema| schema.name.as_str());
     let nodes = facts.nodes.iter().map(|node| node.name.as_str());
     let mut place = format!(
-        "Checked (server/database): {}. Schemas in use: {}.",
+        "{}; schemas in use: {}",
         nodes.collect::<Vec<_>>().join(", "),
         schemas.collect::<Vec<_>>().join(", ")
     );
     if let Some(name) = session.settings.context_name() {
-        place.push_str(&format!(" Context: {name}."));
+        place.push_str(&format!("; context {name}"));
     }
     let invocation = session.ui.invocation().clone();
     let is_on_sandbox = session.is_on_sandbox();
@@ -220,9 +222,18 @@ fn show(
         invocation: &invocation,
     };
     let values: Vec<_> = statements.iter().map(|known| render::statement(known, &run)).collect();
-    session.show(output, "checks", &values, |view| render::page(statements, &run, view))?;
+    session
+        .show(output, "checks", &values, |view| render::page(statements, &run, view, explains))?;
     if output != Output::Text {
         session.ui.status(&render::verdict(statements));
+    }
+    if let Some(first) = statements.first()
+        && output == Output::Text
+        && !explains
+        && first.judgement.severity != CheckSeverity::Ok
+    {
+        let code = first.check.code;
+        session.ui.hint(&format!("`idemctl doctor --only {code}` explains it; -v explains all"));
     }
     let rules = render::missing_rules(statements);
     if !rules.is_empty() {

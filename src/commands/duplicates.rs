@@ -152,6 +152,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         for line in report.summary() {
             session.ui.status(&line);
         }
+        for line in report.not_compared() {
+            // Without a comparison, they are the reason.
+            if counts.compared == 0 {
+                session.ui.status(&line);
+            } else {
+                session.ui.detail(&line);
+            }
+        }
     }
     end(session, &catalog, scanned, &server, counts.records).await?;
     Ok(match is_complete {
@@ -296,7 +304,7 @@ async fn end(
         explain_nothing(session, catalog, &reader, &report.keys_of_other_schemas).await;
     }
     if !session.ui.is_verbose() {
-        for line in coverage::unrecognised(&report.coverage) {
+        if let Some(line) = coverage::unrecognised(&report.coverage) {
             session.ui.status(&line);
         }
     }

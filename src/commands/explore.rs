@@ -270,8 +270,9 @@ fn show(
     let replay = session.ui.invocation().command_line(["explore", "--replay"]);
     let shown = ShownExplorations {
         explorations,
-        traces: args.trace || explorations.len() == 1,
+        first_trace: explorations.len() == 1,
         every_trace: args.trace,
+        is_verbose: session.ui.is_verbose(),
         differences: differences.as_deref(),
         changed: &changed,
         replay: &replay,

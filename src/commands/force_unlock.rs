@@ -93,10 +93,7 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
     let record = lock.record.clone();
     let key_index = lock.key_index;
     if args.output == Output::Text {
-        // The command line for scripts needs --confirm with the context that protects the server,
-        // even if that context has the server under another address.
-        session.learn_protection().await;
-        explain(session, &record, key_index, args.change_args.confirm_args.reason.as_deref())?;
+        explain(session, &record, key_index)?;
     }
     // The record is shown first, so that the operator sees which lock exists instead.
     if let Some(expected) = &args.expect
@@ -110,6 +107,12 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
     }
     if args.change_args.confirm_args.dry_run {
         write_record(session, args.output, &record, "dry-run", None)?;
+        if args.output == Output::Text {
+            // The line needs --confirm with the context that protects the server, even if that
+            // context has the server under another address.
+            session.learn_protection().await;
+            print_for_scripts(session, &record, args.change_args.confirm_args.reason.as_deref());
+        }
         session.ui.status("dry run: nothing was changed");
         return Ok(Exit::Done);
     }
@@ -169,12 +172,7 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
     format!("{}{held}, {left}{owner}", record.state.as_str())
 }
 
-fn explain(
-    session: &mut Session,
-    record: &Record,
-    key_index: usize,
-    reason: Option<&str>,
-) -> Result<()> {
+fn explain(session: &mut Session, record: &Record, key_index: usize) -> Result<()> {
     show_record(session, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
     if record.state.is_result() {
@@ -205,6 +203,11 @@ fn explain(
         "if its worker is still running, the operation may execute twice; {}",
         words::late_worker(&record.schema)
     ));
+    Ok(())
+}
+
+/// Prints the command line that removes this lock without a question, and no other one.
+fn print_for_scripts(session: &mut Session, record: &Record, reason: Option<&str>) {
     if let Some(token) = expect::token(record)
         && session.settings.may_change()
     {
@@ -222,7 +225,6 @@ fn explain(
         let line = session.ui.invocation().command_line(words);
         session.ui.status(&format!("For scripts: `{line}`"));
     }
-    Ok(())
 }
 
 /// Prints the current state, because a request may have acquired the lock again at once. If reading

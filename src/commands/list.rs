@@ -286,6 +286,9 @@ impl ListRun<'_> {
                 "no room for {names}; pipe the output into `less -S` to see all columns"
             ));
         }
+        if shown > 0 && !is_watch && rows.shortened_a_key() {
+            session.ui.hint("some keys are shortened; -o name prints them whole");
+        }
         Ok(())
     }
 

@@ -258,7 +258,7 @@ impl Reconciliation<'_> {
         let ui = &mut self.session.ui;
         let mut is_shown = false;
         if self.args.output == Output::Text {
-            ui.page(lock_report::table(&self.locks, ui.view()))?;
+            ui.page(lock_report::table(&self.locks, ui.view(), ui.is_verbose()))?;
             ui.flush()?;
             is_shown = ui.out_is_terminal();
         }
@@ -266,7 +266,8 @@ impl Reconciliation<'_> {
         if asks && to_do > 0 && !is_shown {
             // Nobody is asked about a table that is not shown.
             let ui = &mut self.session.ui;
-            for line in lock_report::table(&self.locks, ui.err_view()).lines() {
+            let table = lock_report::table(&self.locks, ui.err_view(), ui.is_verbose());
+            for line in table.lines() {
                 ui.status(line);
             }
         }

@@ -235,7 +235,7 @@ impl Counting<'_> {
         }
         if is_complete || keys > 0 {
             if !session.ui.is_verbose() {
-                for line in coverage::unrecognised(&report.coverage) {
+                if let Some(line) = coverage::unrecognised(&report.coverage) {
                     session.ui.status(&line);
                 }
             }

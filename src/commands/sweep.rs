@@ -22,14 +22,14 @@ use crate::session::Session;
 
 /// Find locks that no worker will release, and remove them
 ///
-/// Counts the orphaned locks of the selected schemas and asks. Then waits --grace and reads each
+/// Counts the stuck locks of the selected schemas and asks. Then waits --grace and reads each
 /// lock again. A lock that changed or got more time stays, because a worker is still running. Each
 /// remaining lock is backed up and removed, unless it changed after the second check. sweep never
 /// removes a stored result, or a value in a format that the schema does not write. Schemas without
 /// a fixed prefix (go-chi) are swept only if --schema names them, and with
 /// --prefix or a --match with fixed text.
 ///
-/// An orphaned lock never expires, whatever TTLs the deployment sets. sweep never selects a lock
+/// A stuck lock never expires, whatever TTLs the deployment sets. sweep never selects a lock
 /// because of a schema's default TTL. It counts such locks and names the option that sets the
 /// deployment's own TTL.
 ///
@@ -158,7 +158,7 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
     if total == 0 && selected.unreachable.is_none() {
         // There may be locks without expiry that were not sought, or that a filter leaves out.
         let seeks_all = args.sought.orphaned && !args.sought.filter.narrows();
-        let none = if seeks_all { "no orphaned locks" } else { "no locks were selected" };
+        let none = if seeks_all { "no stuck locks" } else { "no locks were selected" };
         show_none(
             session,
             none,

@@ -1,20 +1,22 @@
-//! The audit log as a table.
+//! The changes of the audit log as a table.
 
+use super::escape::again;
+use super::history::second;
 use super::style::View;
-use super::{escape, table};
+use super::table::{Column, of_columns};
+use crate::domain::history::AuditEntry;
 
-/// The columns: the time (RFC 3339 in UTC), the user, the server, the command, the kind of change,
-/// the schema, the idempotency key, and the reason.
-const HEADING: [&str; 8] = ["TIME", "WHO", "SERVER", "COMMAND", "WHAT", "SCHEMA", "KEY", "REASON"];
-
-/// The table, with times to the second. The log already escapes bytes that are not UTF-8.
-pub fn table<'a>(view: View, rows: impl Iterator<Item = [&'a str; HEADING.len()]>) -> String {
-    let rows = rows.map(|row| {
-        let mut cells = row.map(escape::again).to_vec();
-        if let Some((seconds, _)) = row[0].split_once('.') {
-            cells[0] = escape::again(seconds) + "Z";
-        }
-        cells
-    });
-    table::grid(view, 0, &HEADING, rows)
+/// One row per changed Redis key.
+pub fn table(view: View, entries: &[AuditEntry<'_>]) -> String {
+    let columns = [
+        Column::text("TIME", 1, |entry: &AuditEntry<'_>| second(&entry.at)),
+        Column::shortened("WHO", 6, |entry| again(&entry.who)),
+        Column::shortened("SERVER", 5, |entry| again(&entry.server)),
+        Column::text("COMMAND", 2, |entry| again(&entry.command)),
+        Column::text("WHAT", 0, |entry| again(&entry.what)),
+        Column::text("SCHEMA", 3, |entry| again(&entry.schema)),
+        Column::shortened("KEY", 0, |entry| again(&entry.key)),
+        Column::folded("REASON", 4, |entry| again(entry.reason.as_deref().unwrap_or("-"))),
+    ];
+    of_columns(view, &columns, entries)
 }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use super::style::View;
-use super::{escape, table, words};
+use super::table::{Column, of_columns};
+use super::{escape, words};
 use crate::domain::change::provenance::Provenance;
 
 /// One backup. Fields that an older idemctl did not write are empty.
@@ -28,31 +29,26 @@ pub struct BackupSummary<'a> {
 
 /// The table. A file is shown by its whole name, because the name contains the time and the
 /// command.
-pub fn table(view: View, lines: &[BackupSummary<'_>]) -> String {
-    if lines.is_empty() {
-        return String::new();
-    }
-    let mut rows = Vec::new();
-    for line in lines {
-        // The directory is left to JSON, because it would push the other columns out of view.
-        let file = line.file.rsplit('/').next().unwrap_or(&line.file).to_owned();
-        let op = match line.op {
-            Some(op) => escape::again(op),
-            None => "-".to_owned(),
-        };
-        let from = match line.from {
+pub fn table(view: View, backups: &[BackupSummary<'_>]) -> String {
+    // The directory is left to JSON, because it would push the other columns out of view.
+    let columns = [
+        Column::shortened("OP", 0, |backup: &BackupSummary<'_>| {
+            backup.op.map_or_else(none, escape::again)
+        }),
+        Column::number("KEYS", 1, |backup| backup.redis_keys.to_string()),
+        Column::text("SIZE", 3, |backup| words::bytes(backup.bytes)),
+        Column::text("STATE", 0, |backup| backup.state.to_owned()),
+        Column::text("FILE", 0, |backup| {
+            backup.file.rsplit('/').next().unwrap_or(&backup.file).to_owned()
+        }),
+        Column::shortened("FROM", 2, |backup| match backup.from {
             Some(from) => format!("{}/{}", from.address, from.db),
-            None => "-".to_owned(),
-        };
-        rows.push(vec![
-            op,
-            line.redis_keys.to_string(),
-            words::bytes(line.bytes),
-            line.state.to_owned(),
-            file,
-            from,
-        ]);
-    }
-    let heading = ["OP", "KEYS", "SIZE", "STATE", "FILE", "FROM"];
-    table::grid_folding(view, &heading, rows, &["FROM"])
+            None => none(),
+        }),
+    ];
+    of_columns(view, &columns, backups)
+}
+
+fn none() -> String {
+    "-".to_owned()
 }

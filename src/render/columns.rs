@@ -37,11 +37,11 @@ pub struct Column {
 pub static COLUMNS: [Column; 14] = [
     column("key", "key", 0, |record| Some(escape::text(&record.key)))
         .shown_as("", |record| Some(escape::key(&record.key))),
-    column("db", "db", 5, |record| Some(record.db?.to_string())),
-    column("state", "state", 1, |record| Some(record.state.as_str().to_owned()))
+    column("db", "db", 6, |record| Some(record.db?.to_string())),
+    column("state", "state", 2, |record| Some(record.state.as_str().to_owned()))
         .shown_as("in-progress", |record| Some(record.state.as_str().to_owned())),
     column("schema", "schema", 3, |record| Some(record.schema.name.clone())),
-    column("ttl_ms", "ttl", 2, |record| Some(record.time_left()?.millis()?.to_string()))
+    column("ttl_ms", "ttl", 4, |record| Some(record.time_left()?.millis()?.to_string()))
         .shown_as("23h 59m", |record| record.time_left().map(words::time_left)),
     column("age_ms", "age", 7, |record| Some(record.age?.millis.to_string()))
         .of(ValueField::Time)
@@ -51,7 +51,7 @@ pub static COLUMNS: [Column; 14] = [
     column("owner", "owner", 9, |record| record.owner().map(escape::text))
         .of(ValueField::Owner)
         .optional(),
-    column("status", "status", 4, |record| Some(record.stored()?.status?.to_string()))
+    column("status", "status", 5, |record| Some(record.stored()?.status?.to_string()))
         .of(ValueField::Status)
         .optional(),
     column("fingerprint", "fingerprint", 12, |record| {
@@ -62,7 +62,7 @@ pub static COLUMNS: [Column; 14] = [
     .wide(),
     column("created_at", "created-at", 11, created_at).of(ValueField::Time).optional().wide(),
     column("expires_at", "expires-at", 10, expires_at).optional().wide(),
-    column("findings", "findings", 6, |record| Some(codes(record))).of(ValueField::Time),
+    column("findings", "findings", 1, |record| Some(codes(record))).of(ValueField::Time),
     column("redis_keys", "redis-keys", 13, |record| {
         let keys = record.seen.keys.iter().map(|key| escape::text(&key.redis_key));
         Some(keys.collect::<Vec<_>>().join(" "))
@@ -115,8 +115,7 @@ impl Column {
 
     /// The heading for people, without a unit, because the cells show units.
     pub fn heading(&self) -> String {
-        let marks = if self.name == "findings" { " (~ estimated)" } else { "" };
-        self.alias.to_uppercase().replace('-', " ") + marks
+        self.alias.to_uppercase().replace('-', " ")
     }
 
     /// The least width for people.

@@ -28,13 +28,16 @@ const TOO_LARGE: &str =
 /// The most schemas that each get their own line about records that were left out.
 const MAX_LINES: usize = 2;
 
-/// Lines about unrecognised values at the schemas' Redis keys, one per schema.
-pub fn unrecognised(coverage: &Coverage) -> Vec<String> {
-    let mut lines = Vec::new();
+/// A line about unrecognised values at the schemas' Redis keys; `None` if there are none.
+pub fn unrecognised(coverage: &Coverage) -> Option<String> {
+    let mut counts = Vec::new();
     for (name, count) in &coverage.unrecognised {
-        lines.push(format!("values that do not match schema {name}: {count}"));
+        counts.push(format!("{name} {count}"));
     }
-    lines
+    if counts.is_empty() {
+        return None;
+    }
+    Some(format!("values that match no format of their schema: {}", counts.join(", ")))
 }
 
 /// Lines about everything that was left out: skipped schemas, locks that another schema reads as
@@ -250,12 +253,10 @@ pub fn stating(coverage: &Coverage, catalog: &Catalog) -> Vec<[String; 4]> {
 pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
     let mut notes = Vec::new();
     for of in [TtlOf::Lock, TtlOf::Result] {
-        let mut defaults = Vec::new();
         let mut records = 0;
         let mut longest_ms = 0;
-        for (schema, ttl, found) in coverage.contradictions.iter() {
+        for (_, ttl, found) in coverage.contradictions.iter() {
             if ttl == of {
-                defaults.push(format!("{schema} ({})", duration::short(found.default_ms)));
                 records += found.records;
                 longest_ms = longest_ms.max(found.most_ms);
             }
@@ -265,11 +266,10 @@ pub fn contradicted_defaults(coverage: &Coverage) -> Vec<String> {
         }
         let name = of.as_str();
         notes.push(format!(
-            "{} with up to {} left, more than the default {name} TTL of {}. If your service uses a \
+            "{} with up to {} left, more than the default {name} TTL. If your service uses a \
             longer TTL, set {name}_ttl in the context or pass {}.",
             words::counted(records, name),
             duration::short(longest_ms),
-            defaults.join(", "),
             of.option(),
         ));
     }
@@ -303,7 +303,7 @@ mod tests {
         assert_eq!(
             contradicted_defaults(&coverage),
             [
-                "1 lock with up to 10m left, more than the default lock TTL of go-chi (1m). If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
+                "1 lock with up to 10m left, more than the default lock TTL. If your service uses a longer TTL, set lock_ttl in the context or pass --lock-ttl.",
             ]
         );
         let report = fields(&coverage, &catalog, 1);

@@ -7,7 +7,7 @@ use super::escape;
 use super::invocation::{Invocation, option_words};
 use super::page::Page;
 use super::style::View;
-use super::table;
+use super::table::{Column, of_columns};
 use super::words;
 use crate::domain::detect::{Confidence, Guess, KeyGroup};
 
@@ -129,13 +129,8 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     }
     if !others.is_empty() {
         page.line(&view.palette.bold("Not recognised"));
-        let rows = others.iter().take(MAX_OF_NOBODY).map(|detected| of_nobody(detected)).collect();
-        page.text.push_str(&table::grid_folding(
-            view,
-            &["PATTERN", "TYPE", "KEYS", "NOTE"],
-            rows,
-            &["PATTERN", "NOTE"],
-        ));
+        let first = &others[..MAX_OF_NOBODY.min(others.len())];
+        page.text.push_str(&of_columns(view, &columns_of_nobody(), first));
         let more = &others[MAX_OF_NOBODY.min(others.len())..];
         if !more.is_empty() {
             let patterns = words::counted(more.len() as u64, "more pattern");
@@ -237,16 +232,18 @@ fn states(group: &KeyGroup) -> String {
     states.join(", ") + &stuck
 }
 
-fn of_nobody(detected: &Detected) -> Vec<String> {
-    let group = &detected.group;
-    let mut note = group.evidence.clone();
-    for other in &group.others {
-        note.push(format!("{} {}", other.schema, other.why));
-    }
-    vec![
-        escape::text(group.pattern.as_bytes()),
-        escape::text(group.kind.as_bytes()),
-        count(detected),
-        escape::text(note.join("; ").as_bytes()),
+/// The columns of groups that no schema reads.
+fn columns_of_nobody<'a>() -> [Column<&'a Detected>; 4] {
+    [
+        Column::shortened("PATTERN", 0, |of: &&Detected| escape::text(of.group.pattern.as_bytes())),
+        Column::text("TYPE", 1, |of| escape::text(of.group.kind.as_bytes())),
+        Column::number("KEYS", 0, |of| count(of)),
+        Column::folded("NOTE", 0, |of| {
+            let mut note = of.group.evidence.clone();
+            for other in &of.group.others {
+                note.push(format!("{} {}", other.schema, other.why));
+            }
+            escape::text(note.join("; ").as_bytes())
+        }),
     ]
 }

@@ -1,12 +1,14 @@
 //! Differences between two snapshots, as lines for people and as JSON.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Value, json};
 
 use super::style::View;
-use super::table::Table;
+use super::table::{Column, of_columns};
 use super::{document, escape};
 use crate::domain::snapshot::{
-    DifferenceCounts, DifferenceKind, HowRecordEnded, ListedRecord, Summary,
+    DifferenceCounts, DifferenceKind, HowRecordEnded, ListedRecord, Summary, SummaryRow,
 };
 
 /// The difference of one record.
@@ -57,13 +59,13 @@ pub(crate) fn document_fields(
     complete: Option<bool>,
 ) -> Map<String, Value> {
     let mut kinds = Vec::new();
-    for (by, schema, name, [before, after]) in summary.rows() {
+    for row in summary.rows() {
         kinds.push(json!({
-            "by": by.as_str(),
-            "schema": schema,
-            "name": name,
-            "before": before,
-            "after": after,
+            "by": row.by.as_str(),
+            "schema": row.schema,
+            "name": row.name,
+            "before": row.before,
+            "after": row.after,
         }));
     }
     let mut fields = document::fields(json!(counts));
@@ -74,32 +76,19 @@ pub(crate) fn document_fields(
 
 /// The number of records of each kind in both snapshots.
 pub(crate) fn summary_table(summary: &Summary, view: View) -> String {
-    let mut table = Table::new(view.palette);
-    table.heading(["SCHEMA", "BY", "RECORDS", "BEFORE", "AFTER", "CHANGE"]);
-    let mut is_empty = true;
-    for (by, schema, name, [before, after]) in summary.rows() {
-        let change = match after.cmp(&before) {
-            std::cmp::Ordering::Equal => "-".to_owned(),
-            std::cmp::Ordering::Less => format!("-{}", before - after),
-            std::cmp::Ordering::Greater => format!("+{}", after - before),
-        };
-        table.row([
-            escape::again(schema),
-            by.as_str().to_owned(),
-            escape::again(name),
-            before.to_string(),
-            after.to_string(),
-            change,
-        ]);
-        is_empty = false;
-    }
-    if is_empty {
-        return String::new();
-    }
-    for column in 3..6 {
-        table.align_right(column);
-    }
-    table.text(0)
+    let columns = [
+        Column::text("SCHEMA", 0, |row: &SummaryRow<'_>| escape::again(row.schema)),
+        Column::text("BY", 0, |row| row.by.as_str().to_owned()),
+        Column::shortened("RECORDS", 0, |row| escape::again(row.name)),
+        Column::number("BEFORE", 0, |row| row.before.to_string()),
+        Column::number("AFTER", 0, |row| row.after.to_string()),
+        Column::number("CHANGE", 0, |row| match row.after.cmp(&row.before) {
+            Ordering::Equal => "-".to_owned(),
+            Ordering::Less => format!("-{}", row.before - row.after),
+            Ordering::Greater => format!("+{}", row.after - row.before),
+        }),
+    ];
+    of_columns(view, &columns, &summary.rows())
 }
 
 /// One difference as a JSON object.

@@ -9,10 +9,11 @@ use super::escape;
 use super::invocation::Invocation;
 use super::page::Page;
 use super::style::{Palette, View};
-use super::table::grid_folding;
+use super::table::{Column, of_columns};
 use super::words::counted;
 use crate::domain::doctor::{
-    Acceptance, CHECKS, CheckSeverity, Counterexample, ModelledFault, Statement, UnexploredSchema,
+    Acceptance, CHECKS, CheckSeverity, Counterexample, DoctorCheck, FactEvidence, ModelledFault,
+    Statement, UnexploredSchema,
 };
 
 /// The columns of the severity before the code.
@@ -53,37 +54,64 @@ pub(crate) fn statement(statement: &Statement, run: &DoctorRun<'_>) -> Value {
     })
 }
 
-/// The verdict, and one paragraph per statement.
-pub(crate) fn page(statements: &[Statement], run: &DoctorRun<'_>, view: View) -> String {
+/// The verdict, a row for each alarm, and the codes of the rest. `explains` prints every statement
+/// with its consequence, a history and the remedy.
+pub(crate) fn page(
+    statements: &[Statement],
+    run: &DoctorRun<'_>,
+    view: View,
+    explains: bool,
+) -> String {
     let mut page = Page::new(view);
     page.wrapped(0, &view.palette.bold(&verdict(statements)));
     page.wrapped(0, &view.palette.dim(&escape::text(run.place.as_bytes())));
     page.line("");
+    let codes = CHECKS.iter().map(|check| check.code.len());
+    let code_columns = codes.max().unwrap_or_default() + 2;
     for statement in statements {
-        paragraph(&mut page, statement, run);
+        let judgement = &statement.judgement;
+        if is_brief(judgement.severity) && !explains {
+            continue;
+        }
+        let code = format!("{:<code_columns$}", statement.check.code);
+        let label = word(judgement.severity, view.palette) + &view.palette.bold(&code);
+        let mut fact = escape::text(judgement.fact.as_bytes());
+        if explains || judgement.evidence == FactEvidence::Estimated {
+            fact += &view.palette.dim(&format!(" ({})", judgement.evidence.as_str()));
+        }
+        page.beside(&label, SEVERITY + code_columns, &fact);
+        if explains && judgement.severity != CheckSeverity::Ok {
+            explain(&mut page, statement, run);
+        }
+    }
+    for severity in [CheckSeverity::Note, CheckSeverity::Ok] {
+        let of_severity = statements.iter().filter(|known| known.judgement.severity == severity);
+        let mut codes: Vec<_> = of_severity.map(|statement| statement.check.code).collect();
+        codes.dedup();
+        if !explains && !codes.is_empty() {
+            page.beside(&word(severity, view.palette), SEVERITY, &codes.join(", "));
+        }
     }
     page.text
 }
 
-/// `3 problems, 2 notes, 1 not checked, 21 fine. Begin with eviction-policy.` The statements are in
-/// the order of the page.
+/// True for what needs no row of its own, because nothing has to be done at once.
+fn is_brief(severity: CheckSeverity) -> bool {
+    matches!(severity, CheckSeverity::Note | CheckSeverity::Ok)
+}
+
+/// `3 problems, 2 notes, 1 not checked, 21 fine`
 pub(crate) fn verdict(statements: &[Statement]) -> String {
     let count = |severity| {
         statements.iter().filter(|statement| statement.judgement.severity == severity).count()
     };
-    let unknown = count(CheckSeverity::Unknown);
-    let mut alarms = statements.iter().filter(|statement| statement.is_alarm());
-    let first = alarms.clone().next();
-    let first = first.or_else(|| {
-        statements.iter().find(|known| known.judgement.severity == CheckSeverity::Unknown)
-    });
-    let begin = first.map(|first| format!(" Begin with {}.", first.check.code));
+    let alarms = statements.iter().filter(|statement| statement.is_alarm()).count();
     format!(
-        "{}, {}, {unknown} not checked, {} fine.{}",
-        counted(alarms.by_ref().count() as u64, "problem"),
+        "{}, {}, {} not checked, {} fine",
+        counted(alarms as u64, "problem"),
         counted(count(CheckSeverity::Note) as u64, "note"),
+        count(CheckSeverity::Unknown),
         count(CheckSeverity::Ok),
-        begin.unwrap_or_default()
     )
 }
 
@@ -92,18 +120,9 @@ fn word(severity: CheckSeverity, palette: Palette) -> String {
     palette.paint(style(severity), &format!("{:<SEVERITY$}", severity.as_str()))
 }
 
-/// The fact of a statement, what can happen, and what to do.
-fn paragraph(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
+/// What can happen, the worst history that shows it, and what to do.
+fn explain(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
     let judgement = &statement.judgement;
-    let palette = page.view.palette;
-    let severity = word(judgement.severity, palette);
-    let code = palette.bold(statement.check.code);
-    let fact = escape::text(judgement.fact.as_bytes());
-    let evidence = palette.dim(&format!("({})", judgement.evidence.as_str()));
-    page.wrapped(0, &format!("{severity}{code}: {fact} {evidence}"));
-    if judgement.severity == CheckSeverity::Ok {
-        return;
-    }
     let mut field = |label: &str, text: &str| page.field(label, &escape::text(text.as_bytes()));
     if run.has_several_nodes && !judgement.nodes.is_empty() {
         field("At", &judgement.nodes.join(", "));
@@ -111,18 +130,20 @@ fn paragraph(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
     if let Some(consequence) = statement.consequence() {
         field("Consequence", consequence);
     }
-    for found in &statement.counterexamples {
-        field("Shown by", &history(found, judgement.fault));
-    }
     if let Some(first) = statement.counterexamples.first() {
+        field("Shown by", &history(first, judgement.fault));
+        let others = statement.counterexamples[1..].iter().map(|found| found.schema.as_str());
+        let others = others.collect::<Vec<_>>().join(", ");
+        if !others.is_empty() {
+            field("Also in", &others);
+        }
         field("Replay", &format!("`{}`", (run.replay)(first)));
     }
     if !statement.unharmed.is_empty() {
-        let names = statement.unharmed.join(", ");
-        field("Not shown", &format!("explore finds no violation in {names}"));
+        field("Not in", &statement.unharmed.join(", "));
     }
     for UnexploredSchema { schema, why } in &statement.unexplored {
-        field("Not shown", &format!("{schema} was not explored: {why}"));
+        field("Not explored", &format!("{schema}: {why}"));
     }
     if let Some(remedy) = statement.remedy() {
         field("Remedy", &run.invocation.complete(&remedy));
@@ -133,7 +154,7 @@ fn paragraph(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
     page.line("");
 }
 
-/// `in a simulation, express executes twice in 5 steps, with 1 eviction`.
+/// A history in one sentence.
 fn history(found: &Counterexample, fault: Option<ModelledFault>) -> String {
     let Counterexample { schema, steps, invariant, faults, .. } = found;
     let with = match fault {
@@ -141,7 +162,7 @@ fn history(found: &Counterexample, fault: Option<ModelledFault>) -> String {
         Some(ModelledFault::LostWrites) => "1 loss of the last writes",
         _ => faults,
     };
-    format!("in a simulation, {schema} {} in {steps} steps, with {with}", invariant.phrase)
+    format!("explore: {schema} {} in {steps} steps, with {with}", invariant.phrase)
 }
 
 fn style(severity: CheckSeverity) -> Style {
@@ -165,13 +186,10 @@ pub(crate) fn missing_rules(statements: &[Statement]) -> String {
 
 /// The table of `--list`.
 pub(crate) fn list(view: View) -> String {
-    let mut rows = Vec::with_capacity(CHECKS.len());
-    for check in CHECKS {
-        rows.push(vec![
-            check.code.to_owned(),
-            check.group.as_str().to_owned(),
-            check.title.to_owned(),
-        ]);
-    }
-    grid_folding(view, &["CODE", "GROUP", "CHECKS"], rows, &["CHECKS"])
+    let columns = [
+        Column::text("CODE", 0, |check: &DoctorCheck| check.code.to_owned()),
+        Column::text("GROUP", 1, |check| check.group.as_str().to_owned()),
+        Column::folded("CHECKS", 0, |check| check.title.to_owned()),
+    ];
+    of_columns(view, &columns, CHECKS)
 }

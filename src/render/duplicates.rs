@@ -9,11 +9,13 @@ use strum::VariantArray as _;
 
 use super::columns::{Separated, rfc3339};
 use super::document::{self, base64_unless_text, text};
+use super::history::second;
 use super::style::View;
-use super::{escape, table, words};
+use super::table::{Column, of_columns};
+use super::{escape, words};
 use crate::domain::duplicates::{
-    CompareCounts, ComparedName, DIGEST, DuplicateGroup, NotCompared, PointerTally, ResultCounts,
-    TimeIs, UnknownBecause, UnknownRecords,
+    CompareCounts, ComparedName, ComparedRecord, DIGEST, DuplicateGroup, NotCompared, PointerTally,
+    ResultCounts, TimeIs, UnknownBecause, UnknownRecords,
 };
 use crate::domain::duration;
 use crate::domain::record::Evidence;
@@ -62,10 +64,8 @@ const MAX_POINTERS: usize = 20;
 /// The most characters of the values in a table; csv and JSON have the rest.
 const MAX_VALUES: usize = 40;
 
-/// About how many bytes of cells are laid out at a time. Below them, the heading is repeated.
-const LAID_OUT: usize = 256 << 10;
-
-const HEADING: [&str; 8] = ["VALUES", "KEY", "SCHEMA", "STATE", "STATUS", "TIME", "OF", "GAP"];
+/// How many rows of a group are laid out at a time. Below them, the heading is repeated.
+const LAID_OUT: usize = 1_000;
 
 /// The names of the fields. A number and its unit are in the name.
 const FIELDS: [&str; 13] = [
@@ -98,24 +98,20 @@ impl DuplicatesReport<'_> {
         if self.groups.is_empty() {
             return print(format!("{}\n", self.no_groups()));
         }
-        let mut rows = Vec::new();
-        let mut bytes = 0;
         for group in self.groups {
             let values = cut(&escape::text(group.values.join(", ").as_bytes()));
-            for index in 0..group.records.len() {
-                let row = row(&values, group, index);
-                bytes += row.iter().map(String::len).sum::<usize>();
-                rows.push(row);
-                if bytes > LAID_OUT {
-                    print(table::grid(view, 0, &HEADING, rows.drain(..)))?;
-                    bytes = 0;
-                }
+            let pointers = escape::text(self.pointers.join(" ").as_bytes());
+            let title = view.palette.bold(&format!("{pointers} {values}"));
+            let completed = words::counted(group.counts.completed as u64, "completed result");
+            print(format!("{title}  {completed}\n"))?;
+            let indexes: Vec<usize> = (0..group.records.len()).collect();
+            for some in indexes.chunks(LAID_OUT) {
+                let rows: Vec<_> =
+                    some.iter().map(|index| GroupedRow::new(group, *index)).collect();
+                print(of_columns(view, &columns(), &rows) + "\n")?;
             }
         }
-        if rows.is_empty() {
-            return Ok(());
-        }
-        print(table::grid(view, 0, &HEADING, rows.into_iter()))
+        Ok(())
     }
 
     /// The line in place of groups.
@@ -154,14 +150,6 @@ impl DuplicatesReport<'_> {
                 "{groups}, of which {repeated} have two or more completed results. {compared}."
             ));
         }
-        for (why, count) in &counts.not_compared {
-            let records = words::counted(*count, "record");
-            let what = match why {
-                NotCompared::Response => "stored response",
-                NotCompared::Value => "value at a --same pointer",
-            };
-            lines.push(format!("Not compared, because they have no {what}: {records}."));
-        }
         for (why, unknown) in &counts.unknown {
             lines.push(unknown_line(*why, unknown));
         }
@@ -171,6 +159,20 @@ impl DuplicatesReport<'_> {
                 Without --same, this command lists the pointers of the responses."
                     .to_owned(),
             );
+        }
+        lines
+    }
+
+    /// Why records were not compared, although nothing of them is unknown.
+    pub(crate) fn not_compared(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (why, count) in &self.counts.not_compared {
+            let records = words::counted(*count, "record");
+            let what = match why {
+                NotCompared::Response => "stored response",
+                NotCompared::Value => "value at a --same pointer",
+            };
+            lines.push(format!("Not compared, because they have no {what}: {records}."));
         }
         lines
     }
@@ -311,39 +313,58 @@ fn cut(text: &str) -> String {
     short
 }
 
-fn row(values: &str, group: &DuplicateGroup, index: usize) -> Vec<String> {
-    let record = &group.records[index];
-    let (mut time, mut of, mut gap) = ("-".to_owned(), "-", "-".to_owned());
-    if let Some(known) = record.time
-        && let Some(at) = rfc3339(known.at_ms)
-    {
-        // Also a stated TTL does not prove when a record was written.
-        let mark = if known.evidence == Evidence::Known { "" } else { "~" };
-        time = format!("{mark}{at}");
-        of = match known.is {
-            TimeIs::Created => "arrival",
-            TimeIs::Completed => "result",
-        };
-        if let Some(gap_ms) = group.gap_ms(index)
+/// A record of a group.
+struct GroupedRow<'a> {
+    record: &'a ComparedRecord,
+    gap: String,
+}
+
+impl<'a> GroupedRow<'a> {
+    fn new(group: &'a DuplicateGroup, index: usize) -> Self {
+        let record = &group.records[index];
+        let mut gap = "-".to_owned();
+        if let Some(time) = record.time
+            && let Some(gap_ms) = group.gap_ms(index)
             && let Some(before) = group.records[index - 1].time
         {
             // Between an arrival and a result, the gap contains the duration of the operation.
             let is_known = before.evidence == Evidence::Known
-                && known.evidence == Evidence::Known
-                && before.is == known.is;
+                && time.evidence == Evidence::Known
+                && before.is == time.is;
             gap = format!("{}{}", if is_known { "" } else { "~" }, duration::short(gap_ms));
         }
+        Self { record, gap }
     }
-    let status = record.status.map(|status| status.to_string());
-    vec![
-        values.to_owned(),
-        escape::key(&record.key),
-        record.schema.name.clone(),
-        record.state.as_str().to_owned(),
-        status.unwrap_or_else(|| "-".to_owned()),
-        time,
-        of.to_owned(),
-        gap,
+
+    fn time(&self) -> Option<String> {
+        let time = self.record.time?;
+        let at = rfc3339(time.at_ms)?;
+        // Also a stated TTL does not prove when a record was written.
+        Some(match time.evidence {
+            Evidence::Known => at,
+            _ => format!("~{}", second(&at)),
+        })
+    }
+}
+
+fn columns<'a>() -> [Column<GroupedRow<'a>>; 7] {
+    [
+        Column::shortened("  KEY", 0, |row: &GroupedRow<'_>| {
+            format!("  {}", escape::key(&row.record.key))
+        }),
+        Column::text("SCHEMA", 3, |row| row.record.schema.name.clone()),
+        Column::text("STATE", 4, |row| row.record.state.as_str().to_owned()),
+        Column::text("STATUS", 2, |row| match row.record.status {
+            Some(status) => status.to_string(),
+            None => "-".to_owned(),
+        }),
+        Column::text("TIME", 0, |row| row.time().unwrap_or_else(|| "-".to_owned())),
+        Column::text("OF", 5, |row| match row.record.time.map(|time| time.is) {
+            Some(TimeIs::Created) => "arrival".to_owned(),
+            Some(TimeIs::Completed) => "result".to_owned(),
+            None => "-".to_owned(),
+        }),
+        Column::text("GAP", 0, |row| row.gap.clone()),
     ]
 }
 

@@ -7,22 +7,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::style::View;
-use super::{columns, escape, table, words};
+use super::table::{Column, of_columns};
+use super::{columns, escape, words};
 use crate::domain::history::{AuditEntry, Operation, OperationState};
 use crate::domain::record::KeyIdentity;
 
-/// The columns of the table and the terminal width that each needs. `log show` prints the values of
-/// hidden columns.
-const COLUMNS: [(&str, usize); 8] = [
-    ("OP", 0),
-    ("TIME", 60),
-    ("COMMAND", 0),
-    ("KEYS", 0),
-    ("BACKUP", 100),
-    ("WHO", 80),
-    ("SERVER", 80),
-    ("REASON", 80),
-];
+/// The first letters of an operation's ID that a terminal shows. Commands accept them.
+const SHORT_OP: usize = 8;
 
 /// An operation, and whether its backup still exists; `None` if it has none.
 #[derive(Serialize)]
@@ -82,28 +73,29 @@ impl<'a> ShownOperation<'a> {
         }
     }
 
-    fn command(&self) -> String {
+    fn command(&self, is_short: bool) -> String {
         let command = escape::again(&self.operation.command);
         match &self.operation.undoes {
-            Some(op) => format!("{command} of {}", escape::again(op)),
+            Some(op) => format!("{command} of {}", op_id(op, is_short)),
             None => command,
         }
     }
 
-    /// How it ended, and whether it was undone, each after a comma.
+    /// How it ended, and whether it was undone; `-` if it ended and stays.
     fn state(&self) -> String {
         let Operation { undone_by, partly_undone_by, state, .. } = self.operation;
-        let undone = match (undone_by, partly_undone_by) {
-            (Some(_), _) => ", undone",
-            (None, Some(_)) => ", partly undone",
-            (None, None) => "",
-        };
-        let ended = match state {
-            OperationState::Unended => ", unended",
-            OperationState::Interrupted => ", interrupted",
-            OperationState::Ended => "",
-        };
-        format!("{ended}{undone}")
+        let mut words = Vec::new();
+        match state {
+            OperationState::Unended => words.push("unended"),
+            OperationState::Interrupted => words.push("interrupted"),
+            OperationState::Ended => {}
+        }
+        match (undone_by, partly_undone_by) {
+            (Some(_), _) => words.push("undone"),
+            (None, Some(_)) => words.push("partly undone"),
+            (None, None) => {}
+        }
+        if words.is_empty() { "-".to_owned() } else { words.join(", ") }
     }
 
     fn backup(&self) -> &'static str {
@@ -137,52 +129,51 @@ pub fn damaged_details(operation: &Operation) -> String {
 }
 
 /// A time to the second.
-fn second(at: &str) -> String {
+pub(super) fn second(at: &str) -> String {
     match at.split_once('.') {
         Some((seconds, _)) => escape::again(seconds) + "Z",
         None => escape::again(at),
     }
 }
 
-/// The table, one row per operation; empty without operations.
+/// A row of the table. A terminal shows short IDs, and times to the minute.
+struct Row<'a> {
+    shown: &'a ShownOperation<'a>,
+    is_short: bool,
+}
+
+/// The table, one row per operation; empty without operations. `log show` prints what a narrow
+/// terminal leaves out.
 pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
-    if operations.is_empty() {
-        return String::new();
-    }
-    // Without a terminal, lines may have any length, so every column has room.
-    let width = view.width.unwrap_or(usize::MAX);
-    let mut heading = Vec::new();
-    for (name, min_width) in COLUMNS {
-        if width >= min_width {
-            heading.push(name);
-        }
-    }
-    let mut rows = Vec::new();
-    for shown in operations {
-        let Operation { op, at, reason, .. } = shown.operation;
-        let reason = match reason {
+    let columns = [
+        Column::text("OP", 0, |row: &Row<'_>| op_id(&row.shown.operation.op, row.is_short)),
+        Column::text("TIME", 2, |row| {
+            let at = second(&row.shown.operation.at);
+            if row.is_short {
+                at.chars().take(16).collect::<String>().replace('T', " ")
+            } else {
+                at
+            }
+        }),
+        Column::text("COMMAND", 0, |row| row.shown.command(row.is_short)),
+        Column::number("KEYS", 0, |row| row.shown.redis_keys.to_string()),
+        Column::text("STATE", 0, |row| row.shown.state()),
+        Column::text("BACKUP", 6, |row| row.shown.backup().to_owned()),
+        Column::shortened("WHO", 5, |row| row.shown.who()),
+        Column::shortened("SERVER", 4, |row| row.shown.server()),
+        Column::folded("REASON", 3, |row| match &row.shown.operation.reason {
             Some(reason) => escape::again(reason),
             None => "-".to_owned(),
-        };
-        let cells = [
-            escape::again(op),
-            second(at),
-            shown.command() + &shown.state(),
-            shown.redis_keys.to_string(),
-            shown.backup().to_owned(),
-            shown.who(),
-            shown.server(),
-            reason,
-        ];
-        let mut row = Vec::new();
-        for ((_, min_width), cell) in COLUMNS.into_iter().zip(cells) {
-            if width >= min_width {
-                row.push(cell);
-            }
-        }
-        rows.push(row);
-    }
-    table::grid_folding(view, &heading, rows, &["COMMAND", "WHO", "SERVER", "REASON"])
+        }),
+    ];
+    let is_short = view.width.is_some();
+    let rows: Vec<_> = operations.iter().map(|shown| Row { shown, is_short }).collect();
+    of_columns(view, &columns, &rows)
+}
+
+fn op_id(op: &str, is_short: bool) -> String {
+    let op = escape::again(op);
+    if is_short { op.chars().take(SHORT_OP).collect() } else { op }
 }
 
 /// The page of one operation with its changes.
@@ -193,11 +184,9 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         ("Time", second(&of.at)),
         ("Who", format!("{}{} on {}", shown.who(), user_id(of), escape::again(&of.host))),
         ("Server", escape::again(&of.server)),
-        ("Command", shown.command()),
+        ("Command", shown.command(false)),
+        ("State", shown.state()),
     ];
-    if let Some(state) = shown.state().strip_prefix(", ") {
-        lines.push(("State", state.to_owned()));
-    }
     if let Some(filters) = &of.filters {
         lines.push(("Filters", escape::again(filters)));
     }
@@ -223,21 +212,16 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
     for (name, value) in lines {
         text += &format!("{name:<11} {value}\n");
     }
-    let mut rows = Vec::new();
-    for entry in records {
-        let after = match &entry.after {
+    let columns = [
+        Column::text("WHAT", 0, |entry: &AuditEntry<'_>| escape::again(&entry.what)),
+        Column::text("SCHEMA", 2, |entry| escape::again(&entry.schema)),
+        Column::text("AFTER", 1, |entry| match &entry.after {
             Some(after) => left(after),
             None => "unknown".to_owned(),
-        };
-        rows.push(vec![
-            escape::again(&entry.what),
-            escape::again(&entry.schema),
-            after,
-            escape::again(&entry.redis_key),
-        ]);
-    }
-    let heading = ["WHAT", "SCHEMA", "AFTER", "REDIS KEY"];
-    format!("{text}\n{}", table::grid_folding(view, &heading, rows, &["REDIS KEY"]))
+        }),
+        Column::shortened("REDIS KEY", 0, |entry| escape::again(&entry.redis_key)),
+    ];
+    format!("{text}\n{}", of_columns(view, &columns, records))
 }
 
 /// The user's number, which no variable can change, unless it replaces the name already.
@@ -278,7 +262,7 @@ mod tests {
             state: OperationState::Ended,
             ..Operation::default()
         };
-        for (width, columns) in [(40, 3), (60, 4), (80, 7), (100, 8), (200, 8)] {
+        for (width, columns) in [(40, 4), (60, 6), (80, 8), (100, 9), (200, 9)] {
             let table = table(
                 View { palette: Palette::new(false), width: Some(width) },
                 &[ShownOperation::of(&operation, Some(true))],

@@ -1,25 +1,22 @@
 //! The table of `list`: columns of fixed width, so that rows can be printed as they are found. The
-//! key comes first, unabridged, and each record is one line.
+//! key comes first, and each record is one line.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::columns::Column;
 use super::style::{View, severity_style};
-use super::table::GAP;
+use super::table::{self, GAP, Room};
 use crate::domain::record::Record;
 
-/// The columns that a terminal reserves for the key; a UUID fits.
-const KEY_COLUMNS: usize = 36;
-
-/// The smallest width at which a terminal fits keys of any usual length.
-const WIDE: usize = 120;
+/// The least columns of a key on a terminal. Longer ones are shortened in the middle.
+const KEY_COLUMNS: usize = 24;
 
 /// The widest column. Longer cells move the next columns to the right.
 const MAX_COLUMNS: usize = 100;
 
-/// Lays out rows. A terminal shows the columns that fit, with findings below the key if they have
-/// no column. Elsewhere, and for columns that the operator names, every column is shown.
+/// Lays out rows. A terminal shows the columns that fit. Elsewhere, and for columns that the operator
+/// names, every column is shown in full.
 #[derive(Debug, Clone)]
 pub struct Listing {
     view: View,
@@ -30,12 +27,21 @@ pub struct Listing {
     shown: Vec<(&'static Column, usize)>,
     /// Columns with values for which the terminal has no room.
     without_room: Vec<&'static Column>,
+    /// True if a key was shortened.
+    shortened_a_key: bool,
 }
 
 impl Listing {
     /// A list with these columns, the key first.
     pub fn new(view: View, columns: Vec<&'static Column>, are_named: bool) -> Self {
-        Self { view, columns, are_named, shown: Vec::new(), without_room: Vec::new() }
+        Self {
+            view,
+            columns,
+            are_named,
+            shown: Vec::new(),
+            without_room: Vec::new(),
+            shortened_a_key: false,
+        }
     }
 
     /// Lays out the columns for rows that begin with these records, or consist of them if
@@ -57,7 +63,7 @@ impl Listing {
             }
         }
         if let Some(width) = self.view.width
-            && !self.are_named
+            && self.is_fitted()
         {
             self.leave_out(width);
         }
@@ -65,31 +71,24 @@ impl Listing {
 
     /// Leaves out the columns that do not fit the terminal.
     fn leave_out(&mut self, width: usize) {
-        let mut room = width;
-        let mut fitting = Vec::new();
-        let mut by_rank = self.shown.clone();
-        by_rank.sort_by_key(|(column, _)| column.rank);
-        for (column, needed) in by_rank {
-            let needed = match column.name {
-                "key" if width < WIDE => KEY_COLUMNS.min(needed),
-                "key" => needed,
-                _ => needed + GAP,
-            };
-            if needed <= room {
-                room -= needed;
-                fitting.push(column.name);
+        let mut rooms = Vec::with_capacity(self.shown.len());
+        for (column, natural) in &self.shown {
+            let is_key = column.name == "key";
+            let least = if is_key { KEY_COLUMNS.min(*natural) } else { *natural };
+            rooms.push(Room { natural: *natural, least, rank: column.rank });
+        }
+        let widths = table::fit(Some(width), &rooms);
+        for ((column, _), width) in std::mem::take(&mut self.shown).into_iter().zip(widths) {
+            match width {
+                Some(width) => self.shown.push((column, width)),
+                None => self.without_room.push(column),
             }
         }
-        for (column, columns) in std::mem::take(&mut self.shown) {
-            if column.name == "key" && width < WIDE {
-                self.shown.push((column, columns.min(KEY_COLUMNS + room)));
-            } else if column.name == "key" || fitting.contains(&column.name) {
-                self.shown.push((column, columns));
-            } else if column.name != "findings" {
-                // Findings without a column are shown below the key.
-                self.without_room.push(column);
-            }
-        }
+    }
+
+    /// True if a key was shortened, so that it cannot be copied.
+    pub fn shortened_a_key(&self) -> bool {
+        self.shortened_a_key
     }
 
     /// The headings of columns that have values and do not fit.
@@ -104,22 +103,24 @@ impl Listing {
     }
 
     /// The rows of these records.
-    pub fn rows(&self, records: &[Record]) -> String {
-        let findings = self.columns.iter().find(|column| column.name == "findings");
-        let is_shown = self.shown.iter().any(|(column, _)| column.name == "findings");
-        // The operator may have named other columns alone.
-        let below = findings.filter(|_| !is_shown && !self.are_named);
+    pub fn rows(&mut self, records: &[Record]) -> String {
         let mut lines = String::new();
         for record in records {
-            let cells = self.shown.iter().map(|(column, _)| self.painted(column, record));
+            let cells =
+                self.shown.iter().map(|(column, width)| self.painted(column, *width, record));
             lines.push_str(&self.line(cells));
-            if let Some(column) = below
-                && !record.findings.is_empty()
+            if let Some((column, width)) = self.shown.first()
+                && self.is_fitted()
             {
-                lines.push_str(&format!("  {}\n", self.painted(column, record).0));
+                self.shortened_a_key |= column.shown(record).width() > *width;
             }
         }
         lines
+    }
+
+    /// True on a terminal, unless the operator named the columns.
+    fn is_fitted(&self) -> bool {
+        self.view.width.is_some() && !self.are_named
     }
 
     /// One line of cells. Each cell has its printed text and its plain text, whose width determines
@@ -137,8 +138,11 @@ impl Listing {
     }
 
     /// A cell with its colours and without them. Only problems of a record have a colour.
-    fn painted(&self, column: &Column, record: &Record) -> (String, String) {
-        let plain = column.shown(record);
+    fn painted(&self, column: &Column, width: usize, record: &Record) -> (String, String) {
+        let mut plain = column.shown(record);
+        if column.name == "key" && self.is_fitted() {
+            plain = table::shortened(&plain, width);
+        }
         let mut style = Style::default();
         if ["state", "findings"].contains(&column.name)
             && let Some(worst) = record.findings.iter().map(|finding| finding.severity).max()

@@ -34,6 +34,6 @@ pub mod settings;
 pub mod simulation;
 pub mod stats;
 pub mod style;
-mod table;
+pub(crate) mod table;
 pub mod unclaimed_key;
 pub mod words;

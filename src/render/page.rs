@@ -40,10 +40,15 @@ impl Page {
     /// A label and its value. Further lines of the value are aligned with the first one.
     pub(super) fn field(&mut self, label: &str, value: &str) {
         let label = self.view.palette.dim(&format!("{label:<LABEL$}"));
-        let mut lines = fold(value, self.width_less(LABEL + 2)).into_iter();
-        let _ = writeln!(self.text, "  {label}{}", lines.next().unwrap_or_default());
+        self.beside(&format!("  {label}"), LABEL + 2, value);
+    }
+
+    /// A text beside a label of this many columns. Its lines are aligned.
+    pub(super) fn beside(&mut self, label: &str, columns: usize, text: &str) {
+        let mut lines = fold(text, self.width_less(columns)).into_iter();
+        let _ = writeln!(self.text, "{label}{}", lines.next().unwrap_or_default());
         for line in lines {
-            let _ = writeln!(self.text, "  {:LABEL$}{line}", "");
+            let _ = writeln!(self.text, "{:columns$}{line}", "");
         }
     }
 

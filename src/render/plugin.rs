@@ -154,10 +154,7 @@ fn outlasting(health: &Health) -> Option<String> {
         return None;
     }
     let names: Vec<_> = names.into_iter().collect();
-    Some(format!(
-        "locks of {} may outlast the default lock TTL (set lock_ttl for them in the context)",
-        words::list(&names, "and")
-    ))
+    Some(format!("locks of {} may outlast the default lock TTL", words::list(&names, "and")))
 }
 
 /// A note that keys of other schemas were not checked.
@@ -177,7 +174,7 @@ fn unread(health: &Health) -> Option<String> {
 }
 
 fn nothing_found(health: &Health, limits: &Limits) -> String {
-    let mut kinds = vec!["orphaned locks".to_owned()];
+    let mut kinds = vec!["stuck locks".to_owned()];
     kinds.extend(limits.alarms.keys().map(|code| code.as_str().to_owned()));
     let of = match &health.named {
         Some(named) => format!(" of {}", words::list(&named.schemas, "and")),
@@ -263,7 +260,7 @@ fn example(lock: Option<&TallySample>) -> String {
 
 fn locks(code: FindingCode, count: u64) -> String {
     match code {
-        FindingCode::NoExpiry => words::counted(count, "orphaned lock"),
+        FindingCode::NoExpiry => words::counted(count, "stuck lock"),
         FindingCode::LeftoverLock => words::counted(count, "leftover lock"),
         FindingCode::Unreadable => words::counted(count, "unreadable value"),
         code => words::counted(count, &format!("{} lock", code.as_str())),
@@ -304,20 +301,20 @@ mod tests {
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
         assert_eq!(
             health(&found),
-            "IDEMCTL OK - no orphaned locks among 7 records in 9 keys | orphaned=0;0;4 records=7 foreign=0 keys=9 no_expiry=0;0;4\n"
+            "IDEMCTL OK - no stuck locks among 7 records in 9 keys | orphaned=0;0;4 records=7 foreign=0 keys=9 no_expiry=0;0;4\n"
         );
         found.add(FindingCode::NoExpiry, &chi(CHI_LOCK, TimeLeft::NoExpiry));
         let lenient = Limits { warning: None, critical: 2, ..Limits::default() };
         let few = super::health(&found, &lenient);
         assert!(
             few.starts_with(
-                "IDEMCTL OK - 1 orphaned lock (go-chi 1), e.g. k, below the thresholds | "
+                "IDEMCTL OK - 1 stuck lock (go-chi 1), e.g. k, below the thresholds | "
             ),
             "{few}"
         );
         found.outnumbered.push(("express".to_owned(), 1, 8));
         found.foreign = 8;
-        let troubles = "1 orphaned lock (go-chi 1), e.g. k; keys under express's prefix that do \
+        let troubles = "1 stuck lock (go-chi 1), e.g. k; keys under express's prefix that do \
             not match schema express: 8, that do: 1";
         let measures = "orphaned=1;0;4 records=7 foreign=8 keys=9 no_expiry=1;0;4\n";
         assert_eq!(health(&found), format!("IDEMCTL WARNING - {troubles} | {measures}"));
@@ -344,7 +341,7 @@ mod tests {
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
         let measures =
             "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";
-        let nothing = "no orphaned locks, excess-ttl or overdue among 7 records in 9 keys";
+        let nothing = "no stuck locks, excess-ttl or overdue among 7 records in 9 keys";
         assert_eq!(health(&found, &limits), format!("IDEMCTL OK - {nothing} | {measures}\n"));
         found.sample = Some(5);
         let sampled = health(&found, &limits);

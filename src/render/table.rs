@@ -1,21 +1,23 @@
 //! The only builder of tables: columns side by side, with the width of their longest cell or a
 //! given width.
 
+use std::borrow::Cow;
+
 use anstyle::{Effects, Style};
 use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table as Cells,
-    TableStyle, Width,
+    Attribute, Cell, CellAlignment, Color, ContentArrangement, Table as Cells, TableStyle,
 };
 
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::fold::fold;
 use super::style::{Palette, View};
 
 /// The columns between two columns of a table.
 pub(super) const GAP: usize = 2;
 
-/// Words up to this length are not folded if there is room.
-const MAX_WORD: usize = 12;
+/// The least columns of a cell that is shortened or folded.
+const SHORT: usize = 16;
 
 /// A table that is being filled.
 pub(super) struct Table {
@@ -139,51 +141,190 @@ pub(super) fn grid(
     table.text(indent)
 }
 
-/// Like [`grid`] at the left edge, but only the columns in `folds` fold, and between words if there
-/// is room. The other columns contain text that people copy.
-pub(super) fn grid_folding(
-    view: View,
-    heading: &[&str],
-    rows: Vec<Vec<String>>,
-    folds: &[&str],
-) -> String {
-    let mut table = Table::new(view.palette);
-    if let Some(width) = view.width {
-        table.fold(width);
+type Heading = Cow<'static, str>;
+
+/// A column of a table about values of one type.
+pub(crate) struct Column<T> {
+    heading: Heading,
+    /// Columns of the highest rank are the first that a narrow terminal leaves out. Those of rank 0
+    /// always stay.
+    rank: u8,
+    fit: Fit,
+    cell: fn(&T) -> String,
+    style: fn(&T) -> Style,
+}
+
+/// What becomes of a cell that has less room than it needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    /// It gets the room, or the column is left out.
+    Whole,
+    /// A number, aligned to the right; else like `Whole`.
+    Right,
+    /// Its middle is left out, because both ends tell keys apart.
+    Middle,
+    /// It goes on in further lines.
+    Fold,
+}
+
+impl<T> Column<T> {
+    fn new(heading: Heading, rank: u8, fit: Fit, cell: fn(&T) -> String) -> Self {
+        Self { heading, rank, fit, cell, style: |_| Style::new() }
     }
-    table.heading(heading.iter().copied());
-    // The least width of each column, with the gap after it.
-    let mut min_widths = Vec::new();
-    for (index, name) in heading.iter().enumerate() {
-        let mut widest = name.width();
-        for row in &rows {
-            let cell = &row[index];
-            let least = if folds.contains(name) { longest_word(cell) } else { cell.width() };
-            widest = widest.max(least);
+
+    pub(crate) fn text(heading: impl Into<Heading>, rank: u8, cell: fn(&T) -> String) -> Self {
+        Self::new(heading.into(), rank, Fit::Whole, cell)
+    }
+
+    pub(crate) fn number(heading: impl Into<Heading>, rank: u8, cell: fn(&T) -> String) -> Self {
+        Self::new(heading.into(), rank, Fit::Right, cell)
+    }
+
+    pub(crate) fn shortened(heading: impl Into<Heading>, rank: u8, cell: fn(&T) -> String) -> Self {
+        Self::new(heading.into(), rank, Fit::Middle, cell)
+    }
+
+    pub(crate) fn folded(heading: impl Into<Heading>, rank: u8, cell: fn(&T) -> String) -> Self {
+        Self::new(heading.into(), rank, Fit::Fold, cell)
+    }
+
+    pub(crate) fn painted(self, style: fn(&T) -> Style) -> Self {
+        Self { style, ..self }
+    }
+}
+
+/// One row per value, at the width of the view; empty without values. A file or a pipe gets every
+/// column and every cell in full.
+pub(crate) fn of_columns<T>(view: View, columns: &[Column<T>], values: &[T]) -> String {
+    if values.is_empty() {
+        return String::new();
+    }
+    let mut rooms = Vec::with_capacity(columns.len());
+    for column in columns {
+        let mut natural = column.heading.width();
+        for value in values {
+            natural = natural.max((column.cell)(value).width());
         }
-        let gap = if index + 1 < heading.len() { GAP } else { 0 };
-        min_widths.push(widest + gap);
+        let least = match column.fit {
+            Fit::Whole | Fit::Right => natural,
+            Fit::Middle | Fit::Fold => natural.min(SHORT).max(column.heading.width()),
+        };
+        rooms.push(Room { natural, least, rank: column.rank });
     }
-    for row in rows {
-        table.row(row);
+    let widths = fit(view.width, &rooms);
+    let shown: Vec<_> = columns.iter().zip(widths).filter_map(|(of, w)| Some((of, w?))).collect();
+    let mut table = Table::new(view.palette);
+    table.heading(shown.iter().map(|(column, _)| &*column.heading));
+    for value in values {
+        let mut cells = Vec::with_capacity(shown.len());
+        for (column, width) in &shown {
+            let text = (column.cell)(value);
+            let text = match column.fit {
+                Fit::Whole | Fit::Right => text,
+                Fit::Middle => shortened(&text, *width),
+                Fit::Fold if text.width() <= *width => text,
+                Fit::Fold => fold(&text, Some(*width)).join("\n"),
+            };
+            cells.push(styled(view.palette, text, (column.style)(value)));
+        }
+        table.row(cells);
     }
-    let Some(width) = view.width else { return table.text(0) };
-    let has_room = min_widths.iter().sum::<usize>() <= width;
-    for (index, column) in table.cells.column_iter_mut().enumerate() {
-        let least = fixed(min_widths[index]);
-        if !folds.contains(&heading[index]) {
-            column.set_constraint(ColumnConstraint::Absolute(least));
-        } else if has_room {
-            column.set_constraint(ColumnConstraint::LowerBoundary(least));
+    for (index, (column, _)) in shown.iter().enumerate() {
+        if column.fit == Fit::Right {
+            table.align_right(index);
         }
     }
     table.text(0)
 }
 
-fn longest_word(text: &str) -> usize {
-    text.split_whitespace().map(|word| word.width().min(MAX_WORD)).max().unwrap_or(0)
+/// The room that a column wants, in columns of the terminal.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Its widest cell.
+    pub(super) natural: usize,
+    /// What it needs at least.
+    pub(super) least: usize,
+    pub(super) rank: u8,
 }
 
-fn fixed(width: usize) -> Width {
-    Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX))
+/// The width of each column; `None` for a column that is left out. By rank, each column that has
+/// room for the least stays, and then the rest of the room goes to those that want more.
+pub(super) fn fit(width: Option<usize>, rooms: &[Room]) -> Vec<Option<usize>> {
+    let Some(width) = width else { return rooms.iter().map(|room| Some(room.natural)).collect() };
+    let mut by_rank: Vec<usize> = (0..rooms.len()).collect();
+    by_rank.sort_by_key(|index| rooms[*index].rank);
+    // The last column needs no gap.
+    let mut left = width + GAP;
+    let mut widths = vec![None; rooms.len()];
+    for index in &by_rank {
+        let Room { least, rank, .. } = rooms[*index];
+        if rank == 0 || least + GAP <= left {
+            widths[*index] = Some(least);
+            left = left.saturating_sub(least + GAP);
+        }
+    }
+    for index in &by_rank {
+        if let Some(width) = &mut widths[*index] {
+            let more = (rooms[*index].natural - *width).min(left);
+            *width += more;
+            left -= more;
+        }
+    }
+    widths
+}
+
+/// A text of at most this many columns, with `…` in place of its middle.
+pub(super) fn shortened(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let half = width.saturating_sub(1) / 2;
+    let mut tail = String::new();
+    for character in text.chars().rev() {
+        if tail.width() + character.width().unwrap_or(0) > half {
+            break;
+        }
+        tail.insert(0, character);
+    }
+    let mut head = String::new();
+    for character in text.chars() {
+        if head.width() + character.width().unwrap_or(0) + 1 + tail.width() > width {
+            break;
+        }
+        head.push(character);
+    }
+    format!("{head}…{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_narrow_table_leaves_out_by_rank_and_shortens() {
+        let room = |natural, least, rank| Room { natural, least, rank };
+        let rooms = [room(40, 16, 0), room(10, 10, 2), room(12, 12, 1)];
+        assert_eq!(fit(None, &rooms), [Some(40), Some(10), Some(12)]);
+        assert_eq!(fit(Some(66), &rooms), [Some(40), Some(10), Some(12)]);
+        assert_eq!(fit(Some(60), &rooms), [Some(34), Some(10), Some(12)]);
+        assert_eq!(fit(Some(42), &rooms), [Some(16), Some(10), Some(12)]);
+        assert_eq!(fit(Some(41), &rooms), [Some(27), None, Some(12)]);
+        // The column of rank 0 stays also where it does not fit.
+        assert_eq!(fit(Some(10), &rooms), [Some(16), None, None]);
+    }
+
+    #[test]
+    fn both_ends_of_a_shortened_text_stay() {
+        let cases = [
+            ("order-1", 7, "order-1"),
+            ("order-10117", 7, "ord…117"),
+            ("order-10117", 8, "orde…117"),
+            // Wide characters count twice: this text has 12 columns.
+            ("日本語日本語", 7, "日本…語"),
+            ("abc", 1, "…"),
+        ];
+        for (text, width, expected) in cases {
+            assert_eq!(shortened(text, width), expected, "{text} {width}");
+        }
+    }
 }

@@ -81,7 +81,7 @@ fn an_endless_lock_beside_an_unreadable_result_is_found_and_swept() {
     let inspect = of(&["inspect", "k"]);
     inspect.shows("error no-expiry: the lock never expires, so once the result beside it expires");
     inspect.shows("retries get it as their response until it expires");
-    of(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock (event-driven 1), e.g. k");
+    of(&["check"]).exits(2).shows("CRITICAL - 1 stuck lock (event-driven 1), e.g. k");
     of(&["sweep", "--orphaned", "--grace", "0s", "--yes"]).exits(0).says("Swept: 1 of 1 lock");
     assert_eq!(server.keys(), ["idem:result:k"]);
     // What is left is no lock, and still a value that a monitor can be told of.
@@ -166,7 +166,7 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
     server.send::<()>(&[b"RPUSH", b"idempo:response:type", b"x"]);
     let schema = ["--schema", "idempo"];
     let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
-    run(&["check"]).exits(2).shows("CRITICAL - 3 orphaned locks (idempo 3)");
+    run(&["check"]).exits(2).shows("CRITICAL - 3 stuck locks (idempo 3)");
     run(&["list", "--finding", "no-expiry"]).exits(0).says("3 records among 8 keys");
     run(&["inspect", "empty"]).shows("rejected indefinitely, because the lock never expires");
     run(&["inspect", "held"]).shows("every retry is rejected until the lock expires");

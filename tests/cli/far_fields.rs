@@ -174,7 +174,7 @@ fn formats_that_only_late_fields_distinguish_are_not_confused() {
         let rows = stats["rows"].as_array().unwrap();
         let states: Vec<_> = rows.iter().map(|row| (&row["state"], &row["records"])).collect();
         assert_eq!(states, [(&json!("completed"), &json!(1)), (&json!("in-progress"), &json!(1))]);
-        of(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
+        of(&["check"]).exits(2).shows("CRITICAL - 1 stuck lock");
         let purge = of(&["purge", "--state", "completed", "--yes"]).exits(0);
         purge.says("1 of 1 record purged");
         of(&["sweep", "--orphaned", "--grace", "0s", "--yes"])
@@ -226,7 +226,7 @@ fn values_that_only_begin_as_the_schemas_are_left_and_never_promised() {
         for confirm in ["--dry-run", "--yes"] {
             let sweep = ["sweep", "--schema", "closed", "--orphaned", "--grace", "0s", confirm];
             let sweep = server.idemctl(&sweep).exits(0);
-            sweep.says("no orphaned locks among 2 keys");
+            sweep.says("no stuck locks among 2 keys");
             assert!(!sweep.stderr.contains(next), "{confirm}: {}", sweep.stderr);
             let words = ["purge", "--schema", "closed", confirm];
             let purge = server.idemctl(&words).exits(3);
@@ -298,7 +298,7 @@ fn a_lock_without_expiry_that_is_cut_off_is_unreadable_everywhere() {
     assert_eq!(list["records"][0]["state"], "unreadable", "{list}");
     run(&["list"]).exits(0).shows("unreadable");
     run(&["list", "--finding", "no-expiry"]).exits(0).says("no such records");
-    run(&["sweep", "--orphaned", "--yes"]).exits(0).says("no orphaned locks");
+    run(&["sweep", "--orphaned", "--yes"]).exits(0).says("no stuck locks");
 }
 
 /// A service that keeps its records in hashes, and what it knows of each as JSON in the field

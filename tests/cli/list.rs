@@ -326,8 +326,7 @@ fn a_default_ttl_is_noted_if_it_is_in_question() {
         r#"{"status":"COMPLETED","statusCode":500,"headers":{},"body":null}"#,
         80_000_000,
     );
-    let note =
-        "note: 1 lock with up to 1h 59m left, more than the default lock TTL of express (30s).";
+    let note = "note: 1 lock with up to 1h 59m left, more than the default lock TTL.";
     server.idemctl(&["list"]).exits(0).says(note);
     server.idemctl(&["stats"]).exits(0).says(note);
     for words in [

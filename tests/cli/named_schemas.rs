@@ -26,7 +26,7 @@ fn in_context(server: &Server, words: &[&str]) -> Run {
 fn a_check_says_which_schemas_it_read_and_which_keys_it_did_not() {
     let server = seeded();
     let run = in_context(&server, &["check"]).exits(0);
-    run.shows("OK - no orphaned locks of express among 1 record in 9 keys; ");
+    run.shows("OK - no stuck locks of express among 1 record in 9 keys; ");
     run.shows("; other schemas are not checked (event-driven 8, context prod) |");
     let json = in_context(&server, &["check", "-o", "json"]).exits(0).json();
     assert_eq!(
@@ -88,10 +88,7 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
         ("idempotency:done", DONE, 80_000_000),
     ]);
     let run = server.idemctl(&["check"]).exits(0);
-    run.shows(
-        "; locks of go-middleware may outlast the default lock TTL (set lock_ttl for them in the \
-        context) |",
-    );
+    run.shows("; locks of go-middleware may outlast the default lock TTL |");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -112,8 +109,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     );
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
-    let says = "locks of go-middleware and go-middleware-v1 may outlast the default lock TTL (set \
-        lock_ttl for them in the context)";
+    let says = "locks of go-middleware and go-middleware-v1 may outlast the default lock TTL";
     assert_eq!(json["summary"].as_str().unwrap().contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.
     let no_touch =
@@ -131,9 +127,9 @@ fn a_check_says_what_was_sampled_and_what_the_filters_left() {
     server
         .idemctl(&["check"])
         .exits(0)
-        .shows("OK - no orphaned locks among about 1500 records in 1500 keys |");
+        .shows("OK - no stuck locks among about 1500 records in 1500 keys |");
     server.idemctl(&["check", "--match", "k-95"]).exits(0).shows(
-        "OK - no orphaned locks that match the filters among about 1500 records in 1500 keys |",
+        "OK - no stuck locks that match the filters among about 1500 records in 1500 keys |",
     );
 }
 

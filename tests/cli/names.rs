@@ -342,7 +342,7 @@ fn the_record_of_an_empty_key_is_counted_named_and_changed_by_its_name() {
     const NAME: &str = "express/\"\"";
     let result = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
     let server = Server::holding(&[("idem:", LOCK, FOREVER), ("idem:a", result, 1_000_000)]);
-    server.idemctl(&["check"]).exits(2).shows("1 orphaned").shows("e.g. \"\"");
+    server.idemctl(&["check"]).exits(2).shows("1 stuck lock").shows("e.g. \"\"");
     let sweep = server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(0);
     sweep.shows("\"\" (express)");
     let list = server.idemctl(&["list", "-o", "json"]).exits(0).json();

@@ -103,7 +103,7 @@ fn records_are_listed_counted_and_checked() {
 fn a_stuck_lock_is_found_unlocked_and_swept() {
     let server = with_schemas();
     server.fill(["pay:stuck", "pay:too"].map(|key| (key, r#"{"status":"INPROGRESS"}"#)), FOREVER);
-    server.idemctl(&["check"]).exits(2).shows("2 orphaned locks");
+    server.idemctl(&["check"]).exits(2).shows("2 stuck locks");
     server
         .idemctl(&["force-unlock", "stuck", "--yes"])
         .exits(0)

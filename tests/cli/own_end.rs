@@ -159,7 +159,7 @@ fn findings_and_sweep_go_by_the_end() {
     let kept = ["done-never", "done-over", "done-own"];
     assert_eq!(listed(&server, &["--finding", "result-no-expiry"]), kept);
     let check = server.idemctl(&["check", "--schema", "own"]).exits(2);
-    check.shows("1 orphaned lock").shows("no_expiry=1;");
+    check.shows("1 stuck lock").shows("no_expiry=1;");
     let swept = ["sweep", "--orphaned", "--schema", "own", "--grace", "0s", "--yes"];
     server.idemctl(&swept).exits(0);
     let left = listed(&server, &["--state", "in-progress"]);

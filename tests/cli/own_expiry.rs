@@ -311,7 +311,7 @@ fn without_the_servers_time_the_answer_is_unknown() {
     // A time in the value ends the lock, so that it is no orphan, and nothing is left out.
     let checked = untimed(&["check"]).exits(0);
     assert!(!checked.all().contains("Skipped"), "{}", checked.all());
-    untimed(&["sweep", "--orphaned", "--yes"]).exits(0).says("no orphaned locks");
+    untimed(&["sweep", "--orphaned", "--yes"]).exits(0).says("no stuck locks");
     let endless = untimed(&["list", "--no-expiry"]).exits(0);
     assert!(!endless.all().contains("Skipped"), "{}", endless.all());
     untimed(&["list", "--ttl-below", "1h"]).exits(3).says("the user needs +time");

@@ -342,7 +342,7 @@ fn a_schema_of_the_context_that_cannot_be_read_is_skipped_and_named() {
     run(&["list"]).exits(3).shows("express").says("skipped schema broken");
     run(&["check"]).exits(3).shows("UNKNOWN - schema broken: its files are invalid");
     server.put("idem:stuck", r#"{"status":"IN_PROGRESS"}"#);
-    run(&["check"]).exits(2).shows("CRITICAL - 1 orphaned lock");
+    run(&["check"]).exits(2).shows("CRITICAL - 1 stuck lock");
     run(&["sweep", "--orphaned", "--yes"]).exits(3).says("skipped schema broken");
     assert_eq!(server.keys(), ["idem:a"]);
     run(&["list", "--schema", "broken"]).exits(2).says("schema check broken");

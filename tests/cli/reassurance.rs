@@ -1,4 +1,4 @@
-//! "No such records", "no orphaned locks", "OK" and exit code 0 are said only of what was read.
+//! "No such records", "no stuck locks", "OK" and exit code 0 are said only of what was read.
 
 use crate::support::backup::now_ms;
 use crate::support::{LOCK, PENDING, Run, Runs, Server};

@@ -116,7 +116,7 @@ fn stuck_locks_go_and_live_ones_stay() {
         assert_eq!(server.keys(), ["idem:done", "idem:live"]);
     }
     let log = fs::read_to_string(server.folder().join("syslog")).unwrap();
-    assert!(log.contains("2 of 2") && log.contains("no orphaned locks"), "{log}");
+    assert!(log.contains("2 of 2") && log.contains("no stuck locks"), "{log}");
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn a_released_record_is_no_lock() {
     server.send::<i64>(&[b"PERSIST", b"inbox:free"]);
     server.send::<i64>(&[b"PERSIST", b"inbox:failed"]);
     let sweep = ["sweep", "--orphaned", "--schema", "inbox", "--yes"];
-    server.idemctl(&sweep).exits(0).says("no orphaned locks");
+    server.idemctl(&sweep).exits(0).says("no stuck locks");
     for key in ["free", "failed"] {
         server.idemctl(&["force-unlock", key, "--schema", "inbox", "--yes"]).exits(2);
         let extend = ["extend", key, "--schema", "inbox", "--ttl", "1m", "--yes"];
@@ -330,5 +330,5 @@ fn a_lock_that_rejects_nobody_is_not_called_stuck() {
     assert!(!page.text().contains("no-expiry"), "{}", page.text());
     server.idemctl(&[&["check"], &schema[..]].concat()).exits(0).shows("IDEMCTL OK");
     let sweep = server.idemctl(&[&["sweep", "--orphaned", "--dry-run"], &schema[..]].concat());
-    sweep.exits(0).says("no orphaned locks");
+    sweep.exits(0).says("no stuck locks");
 }

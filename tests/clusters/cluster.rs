@@ -529,7 +529,7 @@ fn a_check_finds_a_stuck_lock_whose_result_would_be_on_another_node() {
     cluster
         .idemctl(&["check"])
         .exits(2)
-        .shows("1 orphaned lock (event-driven 1)")
+        .shows("1 stuck lock (event-driven 1)")
         .shows(format!("e.g. {key} "));
     let stated = ["--schema", "event-driven", "--lock-ttl", "30s"];
     cluster.set(&format!("idem:started:{key}"), "worker-7", 600_000);

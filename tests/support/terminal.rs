@@ -70,7 +70,9 @@ pub fn ends(mut session: PtySession) -> Run {
     let WaitStatus::Exited(_, code) = session.process().wait().unwrap() else {
         panic!("killed: {shown}")
     };
-    Run { stdout: shown.into_bytes(), stderr: String::new(), code }
+    // Each of these characters stands for one byte.
+    let stdout = shown.chars().map(|byte| byte as u8).collect();
+    Run { stdout, stderr: String::new(), code }
 }
 
 /// Waits for the question, presses keys, and gives what is shown after and the exit code.

@@ -166,6 +166,11 @@ impl<'a> ListRows<'a> {
         if self.args.show.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
     }
 
+    /// True if a key was shortened, so that it cannot be copied.
+    pub(super) fn shortened_a_key(&self) -> bool {
+        self.listing.shortened_a_key()
+    }
+
     /// True when sorting left out rows beyond the default limit.
     pub(super) fn was_cut(&self) -> bool {
         self.cut

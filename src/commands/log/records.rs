@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use anyhow::Result;
 
 use super::reading::{LogFilter, each_change, read, say_count};
-use crate::domain::history::AuditEntry;
 use crate::exit::Exit;
 use crate::render::audit;
 use crate::session::Session;
@@ -28,17 +27,7 @@ pub(super) fn run(session: &mut Session, filter: &LogFilter) -> Result<Exit> {
         })?;
     }
     let newest: Vec<_> = newest.into();
-    session.show(filter.output, "changes", &newest, |view| {
-        if newest.is_empty() {
-            return String::new();
-        }
-        audit::table(view, newest.iter().map(columns))
-    })?;
+    session.show(filter.output, "changes", &newest, |view| audit::table(view, &newest))?;
     say_count(session, "change", newest.len(), matching);
     Ok(Exit::Done)
-}
-
-fn columns<'a>(logged: &'a AuditEntry<'_>) -> [&'a str; 8] {
-    let AuditEntry { at, who, server, command, what, schema, key, reason, .. } = logged;
-    [at, who, server, command, what, schema, key, reason.as_deref().unwrap_or("-")]
 }

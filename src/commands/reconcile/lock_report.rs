@@ -7,9 +7,9 @@ use super::lock::{Fate, Hold, ReconciledLock};
 use crate::change::freeing_hint;
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::record::{TimeLeft, age};
-use crate::render::change::named_key_table;
 use crate::render::invocation::name_of;
 use crate::render::style::View;
+use crate::render::table::{Column, of_columns};
 use crate::render::{columns, document, escape, words};
 use crate::session::Session;
 
@@ -88,24 +88,56 @@ fn list(counts: &[(&str, usize)]) -> String {
     words.join(", ")
 }
 
-/// The table of the locks and of what is planned for each.
-pub(super) fn table(locks: &[ReconciledLock], view: View) -> String {
-    let rows = locks.iter().map(|lock| {
-        let left = match lock.left() {
-            None => String::new(),
-            Some(left) => {
-                format!(", {} left", words::time_left(TimeLeft::Millis(age::millis(left))))
-            }
+/// The most keys that a row of several locks names.
+const SAMPLE: usize = 3;
+
+/// One lock, or locks of which all the same is known and planned.
+#[derive(PartialEq)]
+struct LockRow<'a> {
+    schema: &'a str,
+    lock: String,
+    answer: &'a str,
+    plan: String,
+}
+
+/// The table of the locks and of what is planned for each. On a terminal, equal rows are one row.
+pub(super) fn table(locks: &[ReconciledLock], view: View, is_verbose: bool) -> String {
+    let is_grouped = view.width.is_some() && !is_verbose;
+    let mut rows: Vec<(Vec<String>, LockRow<'_>)> = Vec::new();
+    for lock in locks {
+        let mut because = lock.because.to_owned();
+        if let Some(left) = lock.left()
+            && !is_grouped
+        {
+            let left = words::time_left(TimeLeft::Millis(age::millis(left)));
+            because.push_str(&format!(", {left} left"));
+        }
+        let row = LockRow {
+            schema: &lock.record.schema.name,
+            lock: because,
+            answer: lock.answer.as_ref().map_or("-", |answer| answer.as_str()),
+            plan: lock.words(),
         };
-        vec![
-            escape::key(&lock.record.key),
-            lock.record.schema.name.clone(),
-            format!("{}{left}", lock.because),
-            lock.answer.as_ref().map_or("-", |answer| answer.as_str()).to_owned(),
-            lock.words(),
-        ]
-    });
-    named_key_table(&["KEY", "SCHEMA", "LOCK", "ANSWER", "PLAN"], rows, view)
+        let key = escape::key(&lock.record.key);
+        match rows.iter_mut().find(|(_, known)| is_grouped && *known == row) {
+            Some((keys, _)) => keys.push(key),
+            None => rows.push((vec![key], row)),
+        }
+    }
+    let mut columns = vec![
+        Column::shortened("KEY", 0, |(keys, _): &(Vec<String>, LockRow<'_>)| {
+            let more = if keys.len() > SAMPLE { ", …" } else { "" };
+            keys[..keys.len().min(SAMPLE)].join(", ") + more
+        }),
+        Column::text("SCHEMA", 1, |(_, row)| row.schema.to_owned()),
+        Column::text("LOCK", 2, |(_, row)| row.lock.clone()),
+        Column::text("ANSWER", 0, |(_, row)| row.answer.to_owned()),
+        Column::folded("PLAN", 0, |(_, row)| row.plan.clone()),
+    ];
+    if is_grouped {
+        columns.insert(0, Column::number("LOCKS", 0, |(keys, _)| keys.len().to_string()));
+    }
+    of_columns(view, &columns, &rows)
 }
 
 /// Prints that it was not tested whether the service replays some responses.

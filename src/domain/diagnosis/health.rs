@@ -73,9 +73,9 @@ pub(crate) struct CheckedSchemas {
 /// The number of locks from which each status applies.
 #[derive(Debug, Clone, Default)]
 pub struct Limits {
-    /// Orphaned locks for WARNING.
+    /// Stuck locks for WARNING.
     pub(crate) warning: Option<u64>,
-    /// Orphaned locks for CRITICAL.
+    /// Stuck locks for CRITICAL.
     pub(crate) critical: u64,
     /// The status that one lock with another finding gives.
     pub(crate) alarms: BTreeMap<FindingCode, Status>,

@@ -25,7 +25,7 @@ pub(crate) use self::facts::{
     ClockReading, DeniedCommand, DeploymentFacts, NodeFacts, ObservedRun, SentinelFacts, UserRights,
 };
 pub(crate) use self::info::InfoFields;
-pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, ModelledFault};
+pub(crate) use self::judgement::{CheckSeverity, ExploredFaults, FactEvidence, ModelledFault};
 pub(crate) use self::lock_count::LockCount;
 pub(crate) use self::lock_watch::WatchedLock;
 pub(crate) use self::refusal::{FactResult, RefusedFact};

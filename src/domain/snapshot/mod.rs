@@ -12,4 +12,4 @@ pub(crate) use list_scope::ListScope;
 pub(crate) use listed_record::ListedRecord;
 pub(crate) use print::{CRC, KeyPrint};
 pub(crate) use snapshot_index::SnapshotIndex;
-pub(crate) use summary::Summary;
+pub(crate) use summary::{Summary, SummaryRow};

@@ -44,10 +44,22 @@ impl Summary {
         self.0.entry((by, schema.to_owned(), name.to_owned())).or_default()[snapshot] += 1;
     }
 
-    /// Each kind: its dimension, its schema, its name, and the two counts.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (SummaryDimension, &str, &str, [u64; 2])> {
-        self.0
-            .iter()
-            .map(|((by, schema, name), counts)| (*by, schema.as_str(), name.as_str(), *counts))
+    /// The counts of each kind of records.
+    pub(crate) fn rows(&self) -> Vec<SummaryRow<'_>> {
+        let mut rows = Vec::with_capacity(self.0.len());
+        for ((by, schema, name), [before, after]) in &self.0 {
+            rows.push(SummaryRow { by: *by, schema, name, before: *before, after: *after });
+        }
+        rows
     }
+}
+
+/// How many records of one kind each of the two snapshots has.
+pub(crate) struct SummaryRow<'a> {
+    pub(crate) by: SummaryDimension,
+    pub(crate) schema: &'a str,
+    /// The state or the finding.
+    pub(crate) name: &'a str,
+    pub(crate) before: u64,
+    pub(crate) after: u64,
 }

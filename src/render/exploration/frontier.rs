@@ -18,10 +18,12 @@ use crate::render::{escape, table};
 #[derive(Clone, Copy)]
 pub(crate) struct ShownExplorations<'a> {
     pub(crate) explorations: &'a [Exploration],
-    /// True if the shortest schedule of each violation that counts is shown.
-    pub(crate) traces: bool,
-    /// True if those of the others are shown, too.
+    /// True if the history of the first violation that counts is shown.
+    pub(crate) first_trace: bool,
+    /// True if the histories of all violations are shown.
     pub(crate) every_trace: bool,
+    /// True if the extent of each search is shown.
+    pub(crate) is_verbose: bool,
     /// The differences from the accepted frontiers; `None` if there was nothing to compare with.
     pub(crate) differences: Option<&'a [FrontierDifference]>,
     /// The schemas whose files have changed since their frontiers were accepted.
@@ -36,16 +38,21 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
         return compared(shown, differences, view);
     }
     let mut parts = Vec::new();
+    let mut is_hidden = false;
     for exploration in shown.explorations {
         // A replayed schedule was not searched, so it has no frontier.
         if let Some(replay) = &exploration.replay {
             parts.push(again(exploration, replay, view));
             continue;
         }
-        parts.push(frontier(exploration, view));
-        for violation in shortest(exploration) {
-            if shown.every_trace || shown.traces && violation.counts {
+        parts.push(frontier(exploration, shown.is_verbose, view));
+        let violations = shortest(exploration);
+        let first = violations.iter().position(|violation| violation.counts);
+        for (index, violation) in violations.into_iter().enumerate() {
+            if shown.every_trace || shown.first_trace && first == Some(index) {
                 parts.push(history(violation, shown.replay, view));
+            } else {
+                is_hidden = true;
             }
         }
     }
@@ -54,9 +61,7 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
     }
-    let is_hidden = |violation: &Violation| !(shown.traces && violation.counts);
-    let mut violations = shown.explorations.iter().flat_map(shortest);
-    if !shown.every_trace && violations.any(is_hidden) {
+    if is_hidden {
         parts.push("`--trace` shows the shortest way to every violation.\n".to_owned());
     }
     parts.join("\n")
@@ -108,7 +113,7 @@ fn first_of<'a>(exploration: &'a Exploration, invariant: &Invariant) -> Option<&
     exploration.violations.iter().find(|violation| violation.invariant.name == invariant.name)
 }
 
-fn frontier(exploration: &Exploration, view: View) -> String {
+fn frontier(exploration: &Exploration, is_verbose: bool, view: View) -> String {
     let name = escape::text(exploration.name().as_bytes());
     let mut text = format!("{}: {}\n", view.palette.bold(&name), verdict(exploration, view));
     if let Some(warning) = &exploration.short_results {
@@ -128,7 +133,9 @@ fn frontier(exploration: &Exploration, view: View) -> String {
         let why = not_asked_because(name);
         text.push_str(&lines(&format!("{why}: {name}"), 2, view.width));
     }
-    text.push_str(&lines(&view.palette.dim(&coverage(exploration)), 2, view.width));
+    if is_verbose || !exploration.is_complete() {
+        text.push_str(&lines(&view.palette.dim(&coverage(exploration)), 2, view.width));
+    }
     text.push_str(&met_steps::coverage(exploration, view));
     text
 }

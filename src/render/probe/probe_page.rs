@@ -6,13 +6,13 @@ use super::curl::{commands_of_check, commands_of_steps, masked_url, url};
 use super::shown_answer::{record_of, shown_body, shown_header};
 use crate::domain::duration::short;
 use crate::domain::probe::{
-    CHECKS, CheckedService, EffectsMade, ProbeDifference, ProbeExchange, ProbeTask, ProbeVerdict,
-    Steps, StoredRecord,
+    CHECKS, CheckedService, EffectsMade, ProbeCheck, ProbeDifference, ProbeExchange, ProbeTask,
+    ProbeVerdict, Steps, StoredRecord,
 };
 use crate::render::escape;
 use crate::render::page::Page;
 use crate::render::style::View;
-use crate::render::table::grid_folding;
+use crate::render::table::{Column, of_columns};
 use crate::render::words::counted;
 
 /// The headers of an answer that are shown.
@@ -24,15 +24,12 @@ const VERDICT: usize = 14;
 
 /// All checks with their groups and titles.
 pub(crate) fn list(view: View) -> String {
-    let mut rows = Vec::with_capacity(CHECKS.len());
-    for check in CHECKS {
-        rows.push(vec![
-            check.id.to_owned(),
-            check.group.as_str().to_owned(),
-            check.title.to_owned(),
-        ]);
-    }
-    grid_folding(view, &["check", "group", "passes if"], rows, &["passes if"])
+    let columns = [
+        Column::text("CHECK", 0, |check: &ProbeCheck| check.id.to_owned()),
+        Column::text("GROUP", 1, |check| check.group.as_str().to_owned()),
+        Column::folded("PASSES IF", 0, |check| check.title.to_owned()),
+    ];
+    of_columns(view, &columns, CHECKS)
 }
 
 /// The requests of each check as curl commands, for `--dry-run`. `requests` is their number, and

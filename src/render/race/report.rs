@@ -7,16 +7,21 @@ use crate::domain::record::age::millis;
 use crate::render::style::View;
 use crate::render::words::counted;
 
-/// The verdict, its evidence, and the first round that violates atomicity. `is_verbose` adds
-/// latencies.
+/// The verdict, its evidence, and the first round that violates atomicity. `is_verbose` adds the
+/// speed, and the rows of the strategies that are there for comparison.
 pub fn text(runs: &[RaceRun], view: View, is_verbose: bool) -> String {
+    let is_own = |run: &&RaceRun| run.strategy == Strategy::Schema;
+    let mut shown: Vec<_> = runs.iter().filter(is_own).collect();
+    if shown.is_empty() || is_verbose {
+        shown = runs.iter().collect();
+    }
     let mut parts = vec![
         sentences::text(runs, view.width),
-        heading(runs) + &table::text(runs, view, is_verbose),
+        heading(runs) + &table::text(&shown, view, is_verbose),
     ];
     // A failure of the schema's own steps matters more than one of a strategy for comparison.
-    let offenders = runs.iter().filter(|run| run.offending.is_some());
-    if let Some(run) = offenders.min_by_key(|run| run.strategy != Strategy::Schema) {
+    let offenders = shown.iter().filter(|run| run.offending.is_some());
+    if let Some(run) = offenders.min_by_key(|run| !is_own(run)) {
         parts.extend(timeline::text(run, view));
     }
     parts.join("\n")

@@ -1,11 +1,9 @@
 //! Statistics on records for people: a table, bars, and the owners with the most locks.
 
-use unicode_width::UnicodeWidthStr as _;
-
 use crate::domain::stats::{BOUNDS, Histogram, Stats, StatsDimension, StatsGroup, StatsRow};
 use crate::render::bar::bar;
-use crate::render::style::{Palette, View};
-use crate::render::table::{Table, grid};
+use crate::render::style::View;
+use crate::render::table::{Column, grid, of_columns};
 use crate::render::{escape, words};
 
 /// The longest bar in columns, on a terminal of any width.
@@ -30,68 +28,40 @@ pub fn text(stats: &Stats, view: View, owners: usize) -> String {
     text
 }
 
-/// A value of a row, for people.
-type FigureText = fn(&StatsRow) -> String;
-
-/// The columns after the group's name; a narrow terminal drops the last ones first.
-const FIGURES: [(&str, FigureText); 5] = [
-    ("RECORDS", |row| row.records.to_string()),
-    ("BYTES", |row| words::bytes(row.bytes)),
-    ("OLDEST", |row| match row.oldest {
-        Some(age) => words::short_age(age),
-        None => "-".to_owned(),
-    }),
-    ("MEMORY", |row| {
-        let Some(bytes) = row.memory_bytes() else { return "-".to_owned() };
-        let mark = if row.is_weighed_whole() { "" } else { "~" };
-        format!("{mark}{}", words::bytes(bytes))
-    }),
-    ("NO EXPIRY", |row| row.no_expiry.to_string()),
-];
-
-/// The table with as many columns as fit.
-fn rows(stats: &Stats, view: View) -> String {
-    let Some(width) = view.width else { return table(stats, view.palette, FIGURES.len()) };
-    // Colours would count as characters of a line, so the table is measured without them.
-    let plain = Palette::new(false);
-    let mut count = FIGURES.len();
-    while count > 1 && !table(stats, plain, count).lines().all(|line| line.width() <= width) {
-        count -= 1;
-    }
-    table(stats, view.palette, count)
-}
-
-fn table(stats: &Stats, palette: Palette, count: usize) -> String {
-    let mut table = Table::new(palette);
-    let figures = &FIGURES[..count];
-    let by = stats.by().as_str().to_uppercase();
-    let mut heading = vec!["SCHEMA", &by];
-    heading.extend(figures.iter().map(|(name, _)| *name));
-    table.heading(heading);
-    for (schema, group, row) in stats.rows() {
-        table.row(cells(schema.to_owned(), name(group), row, figures));
-    }
-    // A record may have several findings, so the sum of the rows would count it several times.
-    if stats.rows().count() > 1 && stats.by() != StatsDimension::Finding {
-        table.row(cells("all".to_owned(), String::new(), &stats.total(), figures));
-    }
-    for column in 2..2 + count {
-        table.align_right(column);
-    }
-    table.text(0)
-}
-
-fn cells(
-    schema: String,
+/// A row of the table: the figures of one group of a schema.
+struct GroupRow<'a> {
+    schema: &'a str,
     group: String,
-    row: &StatsRow,
-    figures: &[(&str, FigureText)],
-) -> Vec<String> {
-    let mut cells = vec![schema, group];
-    for (_, figure) in figures {
-        cells.push(figure(row));
+    figures: &'a StatsRow,
+}
+
+fn rows(stats: &Stats, view: View) -> String {
+    let columns = [
+        Column::text("SCHEMA", 0, |row: &GroupRow<'_>| row.schema.to_owned()),
+        Column::text(stats.by().as_str().to_uppercase(), 0, |row| row.group.clone()),
+        Column::number("RECORDS", 0, |row| row.figures.records.to_string()),
+        Column::number("BYTES", 2, |row| words::bytes(row.figures.bytes)),
+        Column::number("OLDEST", 1, |row| match row.figures.oldest {
+            Some(age) => words::short_age(age),
+            None => "-".to_owned(),
+        }),
+        Column::number("MEMORY", 3, |row| {
+            let Some(bytes) = row.figures.memory_bytes() else { return "-".to_owned() };
+            let mark = if row.figures.is_weighed_whole() { "" } else { "~" };
+            format!("{mark}{}", words::bytes(bytes))
+        }),
+        Column::number("NO EXPIRY", 0, |row| row.figures.no_expiry.to_string()),
+    ];
+    let mut rows = Vec::new();
+    for (schema, group, figures) in stats.rows() {
+        rows.push(GroupRow { schema, group: name(group), figures });
     }
-    cells
+    let total = stats.total();
+    // A record may have several findings, so the sum of the rows would count it several times.
+    if rows.len() > 1 && stats.by() != StatsDimension::Finding {
+        rows.push(GroupRow { schema: "all", group: String::new(), figures: &total });
+    }
+    of_columns(view, &columns, &rows)
 }
 
 fn name(group: &StatsGroup) -> String {

@@ -49,7 +49,8 @@ fn all_planted_pairs_are_found() {
     let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
     table
         .says("40 groups, of which 40 have two or more completed results.")
-        .shows(r#""twice-7"   pair-7-1   reference"#);
+        .shows("/order/id \"twice-7\"  2 completed results\n")
+        .shows("  pair-7-1  reference");
 
     // Two payments of one order that are further apart than --within are no group.
     let near = found(&server, &["--same", "/order/id", "--within", "3s"]).exits(0).json();

@@ -286,7 +286,11 @@ fn records_are_walked_once_whether_somebody_is_asked_or_not() {
         server.send::<()>(&[b"CONFIG", b"RESETSTAT"]);
         let run = purge(&server, words).exits(0);
         run.says("200 of 200 records purged");
-        assert!(String::from_utf8_lossy(&run.stdout).contains("completed  200 "), "{}", run.all());
+        assert!(
+            String::from_utf8_lossy(&run.stdout).contains("completed    200 "),
+            "{}",
+            run.all()
+        );
         server.calls("scan")
     };
     let one = scans(&["--all", "--yes"]);

@@ -33,7 +33,7 @@ fn chosen_and_left_out_are_what_a_list_counts() {
     let names = server.idemctl(&[&["list", "-o", "name"], &words[..], &stated].concat()).exits(0);
     assert_eq!(names.text(), "event-driven/\"new\"\n");
     let purged = server.idemctl(&[&["purge", "--dry-run"], &words[..], &stated].concat()).exits(0);
-    purged.shows("event-driven  completed  1").shows("new");
+    purged.shows("event-driven  completed      1").shows("new");
     for last in ["--dry-run", "--yes"] {
         let run = server.idemctl(&[&["purge", last], &words[..]].concat()).exits(3);
         run.says("nothing was found, but not everything was read");

@@ -212,19 +212,14 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
     assert!(text.contains("\nno violation in 150  go-middleware"), "{text}");
-    assert!(text.contains("\nnot-atomic             check-then-act"), "{text}");
+    // What stands in for the schema's steps is there for comparison, and no failure of the schema.
+    assert!(!text.contains("not-atomic") && !text.contains('▶'), "{text}");
     assert!(!text.contains("P99"), "{text}");
     let verbose = server.idemctl(&[&words[..], &["-v"]].concat()).exits(0);
-    verbose.shows("P99");
-    assert!(
-        text.contains("Round 1 shows that check-then-act (keys of go-middleware) is not atomic:"),
-        "{text}"
-    );
-    assert!(
-        text.contains(" workers acquired the lock of one key, so the operation ran "),
-        "{text}"
-    );
-    assert_eq!(text.matches('▶').count(), 2, "{text}");
+    verbose.shows("P99").shows("\nnot-atomic           go-middleware check-then-act");
+    verbose.shows("Round 1 shows that check-then-act (keys of go-middleware) is not atomic:");
+    verbose.shows(" workers acquired the lock of one key, so the operation ran ");
+    assert_eq!(verbose.text().matches('▶').count(), 2, "{}", verbose.all());
 }
 
 /// Rule: a service that takes the lock before it looks for the result rejects retries for a moment after the result is stored,

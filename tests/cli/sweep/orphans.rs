@@ -195,7 +195,7 @@ fn each_finding_that_is_sought_is_counted() {
         assert_eq!(found[code]["count"], count, "{code}: {}", run.all());
     }
     let sound = sweep(&server, &["--orphaned", "--schema", "express", "--dry-run"]).exits(0);
-    sound.says("no orphaned locks; none of the 11 Redis keys of ");
+    sound.says("no stuck locks; none of the 11 Redis keys of ");
 }
 
 /// Rule: who sees three keys of many is told how to see all of them.

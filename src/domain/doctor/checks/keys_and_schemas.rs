@@ -86,9 +86,7 @@ pub(super) fn violations(facts: &DeploymentFacts) -> Judgements {
             }
             FaultOutcome::Violates(found) => {
                 let phrase = found.invariant.phrase;
-                let fact = format!(
-                    "a service that works like {schema} can fail on a healthy server: it {phrase}"
-                );
+                let fact = format!("{schema} {phrase}, with ordinary faults alone");
                 let judgement = match found.invariant.executes_twice() {
                     true => CheckJudgement::error(fact),
                     false => CheckJudgement::warning(fact),
@@ -105,10 +103,8 @@ pub(super) fn violations(facts: &DeploymentFacts) -> Judgements {
         judgements.push(judgement.for_schemas(vec![schema.clone()]));
     }
     if !sound.is_empty() {
-        let fact = format!(
-            "with ordinary faults, explore finds no order of steps in which {} harms a client",
-            sound.join(", ")
-        );
+        let fact =
+            format!("explore finds no violation with ordinary faults in {}", sound.join(", "));
         let judgement = CheckJudgement::ok(fact).with_evidence(FactEvidence::Configured);
         judgements.push(judgement.for_schemas(sound));
     }
