@@ -24,26 +24,23 @@ show() {
   esac
 }
 
-say "Which idempotency keys are there, and which of them are in trouble?"
-show 0 idemctl list --limit 12
-
-say "Locks that never expire: retries of these requests are rejected, indefinitely or until one gives the lock a TTL."
-show 0 idemctl list --state in-progress --finding no-expiry
+say "Are locks stuck? Retries of their requests are rejected, and nobody will release them."
+show 0 idemctl list --finding no-expiry
 
 key=$(idemctl list --schema event-consumer --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')
 [ -n "$key" ] || { echo "demo: the seeded server holds no lock without expiry" >&2; exit 1; }
 
-say "What is it, and what does the next retry get?"
+say "Why is this one stuck, and what does the next retry get?"
 show 0 idemctl inspect "$key"
 
-say "Release it: shown, backed up, deleted only if it is still what was shown."
-show 0 idemctl force-unlock "$key" --yes --reason "demo"
+say "Repair it: backed up, and removed only if it is still what was shown."
+show 0 idemctl force-unlock "$key" --yes --quiet --reason "demo"
 
-say "Gone: the next retry starts afresh. The answer to 'is it there?' is no, so the exit status is 1."
+say "The next retry starts afresh. The answer to 'is it there?' is no, so the exit status is 1."
 show 1 idemctl inspect "$key"
 
-say "Does the Lua let one request through, and only one? Fifty at once:"
-show 0 idemctl --sandbox race --concurrency 50
+say "The proof that the Lua lets only one of many requests through: fifty at once, and the same without Lua."
+show 0 idemctl --sandbox race --concurrency 50 --schema express
 
-say "And when things go wrong? A failure that comes too late, with a service's own steps and with the reference scripts:"
-show 1 idemctl --sandbox simulate zombie-releases --schema express,reference
+say "But what if a call is sent again, and a handler fails? explore tries every order of the steps."
+show 1 idemctl --sandbox explore express

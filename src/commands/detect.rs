@@ -216,8 +216,9 @@ fn show(
     let of_all =
         document::fields(serde_json::json!({ "sampled": scope.sampled, "keys": scope.all() }));
     let invocation = session.ui.invocation().clone();
+    let explains = session.ui.is_verbose();
     Ok(session.show_with(output, "groups", &fields, &of_all, |view| {
-        render::text(all, &invocation, view)
+        render::text(all, &invocation, view, explains)
     })?)
 }
 

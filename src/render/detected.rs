@@ -116,15 +116,24 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
     }
 }
 
-/// A page for people: a paragraph per claimed group, and a table of the others.
-pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
+/// A page for people: a table of the claimed groups, those with stuck locks first, and one of the
+/// others. `explains` adds what speaks for each schema.
+pub fn text(all: &[Detected], invocation: &Invocation, view: View, explains: bool) -> String {
     let mut page = Page::new(view);
-    let (claimed, mut others): (Vec<_>, Vec<_>) =
+    let (mut claimed, mut others): (Vec<_>, Vec<_>) =
         all.iter().partition(|detected| detected.group.guess.is_some());
+    claimed.sort_by_key(|detected| std::cmp::Reverse(detected.group.stuck));
     // Groups that may be locks come first, however small they are.
     others.sort_by_key(|detected| detected.group.evidence.is_empty());
-    for detected in &claimed {
-        paragraph(&mut page, detected, invocation);
+    if !claimed.is_empty() {
+        let mut columns = claimed_columns();
+        if explains {
+            columns.push(Column::folded("EVIDENCE", 0, |of| {
+                escape::text(of.group.evidence.join("; ").as_bytes())
+            }));
+        }
+        page.text.push_str(&of_columns(view, &columns, &claimed));
+        adopt(&mut page, &claimed, invocation);
         page.line("");
     }
     if !others.is_empty() {
@@ -141,6 +150,38 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View) -> String {
     page.text
 }
 
+fn claimed_columns<'a>() -> Vec<Column<&'a Detected>> {
+    vec![
+        Column::number("STUCK", 0, |of: &&Detected| match of.group.stuck {
+            Some(stuck) => stuck.to_string(),
+            None => "?".to_owned(),
+        }),
+        Column::number("KEYS", 0, |of| count(of)),
+        Column::shortened("PATTERN", 0, |of| escape::text(of.group.pattern.as_bytes())),
+        Column::folded("SCHEMA", 0, |of| match &of.group.guess {
+            Some(guess) => schema(&of.group, guess),
+            None => String::new(),
+        }),
+        Column::folded("STATES", 1, |of| states(&of.group)),
+    ]
+}
+
+/// The command lines that adopt or list schemas with another prefix. Each stays in one line at any
+/// width, for copying.
+fn adopt(page: &mut Page, claimed: &[&Detected], invocation: &Invocation) {
+    for detected in claimed {
+        let label = match (&detected.next, detected.group.confidence) {
+            (Next::Adopt(..), Confidence::Is) => "Adopt:",
+            (Next::Adopt(..), _) => "Adopt, if right:",
+            (Next::List(_, Some(_)), _) => "List with:",
+            _ => continue,
+        };
+        if let Some(command) = detected.next.command(invocation) {
+            page.line(&format!("{} {command}", page.view.palette.dim(label)));
+        }
+    }
+}
+
 /// Prints the command line that drafts a schema for one unclaimed group: the first one that may be
 /// locks, else the largest one.
 fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
@@ -149,26 +190,6 @@ fn describe(page: &mut Page, unclaimed: &[&Detected], invocation: &Invocation) {
     if let Some(command) = first.and_then(|detected| detected.next.command(invocation)) {
         let label = page.view.palette.dim("To describe one of these groups:");
         page.line(&format!("{label} {command}"));
-    }
-}
-
-fn paragraph(page: &mut Page, detected: &Detected, invocation: &Invocation) {
-    let group = &detected.group;
-    let Some(guess) = &group.guess else { return };
-    page.line(&page.view.palette.bold(&escape::text(group.pattern.as_bytes())));
-    page.field("Schema", &schema(group, guess));
-    page.field("Keys", &keys(detected));
-    page.field("States", &states(group));
-    page.field("Evidence", &escape::text(group.evidence.join("; ").as_bytes()));
-    let label = match (&detected.next, group.confidence) {
-        (Next::Adopt(..), Confidence::Is) => "Adopt",
-        (Next::Adopt(..), _) => "Adopt, if right",
-        _ => "List with",
-    };
-    if let Some(command) = detected.next.command(invocation) {
-        // A command is for copying, so it stays in one line at any width.
-        let label = page.view.palette.dim(&format!("{label:<13} "));
-        page.line(&format!("  {label}{command}"));
     }
 }
 
@@ -186,24 +207,6 @@ fn schema(group: &KeyGroup, guess: &Guess) -> String {
     text
 }
 
-fn keys(detected: &Detected) -> String {
-    let keys = count(detected);
-    let kind = &detected.group.kind;
-    let plural = if detected.keys == 1 {
-        ""
-    } else if kind.ends_with('h') {
-        "es"
-    } else {
-        "s"
-    };
-    let sampled = if detected.is_exact {
-        String::new()
-    } else {
-        format!(" ({} sampled)", detected.group.sampled)
-    };
-    format!("{keys} {kind}{plural}{sampled}")
-}
-
 fn count(detected: &Detected) -> String {
     let sign = if detected.is_exact { "" } else { "~" };
     format!("{sign}{}", detected.keys)
@@ -215,21 +218,12 @@ fn states(group: &KeyGroup) -> String {
         // `foreign` is the JSON's word.
         let state = match *state {
             "foreign" => "unrecognised",
-            "undecided" => "of unknown state, because only the beginning of a long value is read",
+            "undecided" => "of unknown state",
             state => state,
         };
         states.push(format!("{count} {state}"));
     }
-    let locks = group.states.get("in-progress").copied().unwrap_or(0);
-    let stuck = match group.stuck {
-        None => "; idemctl cannot tell which locks are stuck".to_owned(),
-        // Without a lock, a sentence about all locks would be misleading.
-        Some(0) if locks == 0 => String::new(),
-        Some(0) => "; all locks have an expiry".to_owned(),
-        Some(1) => "; 1 lock without expiry is stuck".to_owned(),
-        Some(stuck) => format!("; {stuck} locks without expiry are stuck"),
-    };
-    states.join(", ") + &stuck
+    states.join(", ")
 }
 
 /// The columns of groups that no schema reads.

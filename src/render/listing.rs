@@ -10,7 +10,7 @@ use super::table::{self, GAP, Room};
 use crate::domain::record::Record;
 
 /// The least columns of a key on a terminal. Longer ones are shortened in the middle.
-const KEY_COLUMNS: usize = 24;
+const KEY_COLUMNS: usize = 20;
 
 /// The widest column. Longer cells move the next columns to the right.
 const MAX_COLUMNS: usize = 100;

@@ -16,8 +16,11 @@ use super::style::{Palette, View};
 /// The columns between two columns of a table.
 pub(super) const GAP: usize = 2;
 
-/// The least columns of a cell that is shortened or folded.
+/// The least columns of a cell that is shortened.
 const SHORT: usize = 16;
+
+/// The least columns of a cell that is folded. Narrower text is hard to read.
+const FOLDED: usize = 22;
 
 /// A table that is being filled.
 pub(super) struct Table {
@@ -207,7 +210,8 @@ pub(crate) fn of_columns<T>(view: View, columns: &[Column<T>], values: &[T]) -> 
         }
         let least = match column.fit {
             Fit::Whole | Fit::Right => natural,
-            Fit::Middle | Fit::Fold => natural.min(SHORT).max(column.heading.width()),
+            Fit::Middle => natural.min(SHORT).max(column.heading.width()),
+            Fit::Fold => natural.min(FOLDED).max(column.heading.width()),
         };
         rooms.push(Room { natural, least, rank: column.rank });
     }

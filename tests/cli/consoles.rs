@@ -6,11 +6,23 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::{Runs, binary, idemctl, program};
+use crate::support::terminal::{plain, shown_on};
+use crate::support::{Run, Runs, binary, idemctl, program};
 
 /// The documents whose consoles speak of `idemctl sandbox --seed 20`. The consoles of `docs/connecting.md` need clusters, Sentinels
 /// and certificates: the tests of these run them.
-const DOCUMENTS: [&str; 3] = ["README.md", "docs/operations.md", "docs/simulations.md"];
+const DOCUMENTS: [Document; 4] = [
+    Document { name: "README.md", columns: None },
+    Document { name: "docs/operations.md", columns: None },
+    Document { name: "docs/simulations.md", columns: None },
+    Document { name: "docs/screens.md", columns: Some(80) },
+];
+
+/// A document, and the width of the terminal in which its consoles run; `None` for a pipe.
+struct Document {
+    name: &'static str,
+    columns: Option<u16>,
+}
 
 const FENCE: &str = "```console\n";
 /// Stands before the output of each command of the script.
@@ -57,28 +69,40 @@ fn commands(console: &str) -> Vec<Shown> {
 }
 
 /// What each command prints, stdout and stderr together, one after the other on one seeded server.
-fn played(commands: &[&Shown]) -> Vec<Vec<String>> {
+fn played(commands: &[&Shown], columns: Option<u16>) -> Vec<Vec<String>> {
+    played_on(commands, columns, plain)
+}
+
+/// Like [`played`]; `read` takes the text from what the terminal got.
+fn played_on(
+    commands: &[&Shown],
+    columns: Option<u16>,
+    read: fn(&Run) -> String,
+) -> Vec<Vec<String>> {
     let home = tempfile::tempdir().unwrap();
     let script: String =
         commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
-    let server = r#"echo "$IDEMCTL_URL""#;
-    fs::write(home.path().join("script"), format!("exec 2>&1\n{server}\n{script}")).unwrap();
+    // A person has a default context, so that the lines that idemctl prints need no server.
+    let context = "idemctl context set demo -u \"$IDEMCTL_URL\" --quiet\nunset IDEMCTL_URL";
+    let script = format!("exec 2>&1\n{context}\nidemctl context use demo --quiet\n{script}");
+    fs::write(home.path().join("script"), script).unwrap();
     let binary = binary();
     let folders = [binary.parent().unwrap(), program().parent().unwrap()]
         .map(|folder| folder.display().to_string());
-    let run = idemctl(home.path())
-        .args(["sandbox", "--seed", "20", "--", "sh", "script"])
+    let mut command = idemctl(home.path());
+    command
         .env("PATH", format!("{}:/usr/bin:/bin", folders.join(":")))
         .env("USER", "ana")
         // The documents show the temporary folder of most machines.
-        .env("TMPDIR", "/tmp")
-        .run();
-    // As a person sees it in a home of his own, with a default context: the lines that idemctl prints need no server then.
-    let text = run.text().replace(&home.path().display().to_string(), "~");
-    let url = text.lines().next().unwrap().to_owned();
-    let text = text.replace(&format!("-u {url} "), "");
+        .env("TMPDIR", "/tmp");
+    let words = ["sandbox", "--seed", "20", "--", "sh", "script"];
+    let text = match columns {
+        Some(columns) => read(&shown_on(columns, &command, &words)),
+        None => command.args(words).run().text(),
+    };
+    let text = text.replace(&home.path().display().to_string(), "~");
     let outputs: Vec<_> = text.split(&format!("{MARK}\n")).skip(1).map(lines).collect();
-    assert_eq!(outputs.len(), commands.len(), "{}", run.all());
+    assert_eq!(outputs.len(), commands.len(), "{text}");
     outputs
 }
 
@@ -209,7 +233,7 @@ fn written(pieces: &[Piece], printed: &[Vec<String>]) -> String {
 
 #[test]
 fn the_consoles_of_the_documents_show_what_is_printed() {
-    for name in DOCUMENTS {
+    for Document { name, columns } in DOCUMENTS {
         let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(name);
         let document = fs::read_to_string(&file).unwrap();
         let pieces = pieces(&document);
@@ -222,7 +246,7 @@ fn the_consoles_of_the_documents_show_what_is_printed() {
             .flatten()
             .collect();
         assert!(!shown.is_empty(), "{name} has no consoles");
-        let printed = played(&shown);
+        let printed = played(&shown, columns);
         if std::env::var_os("IDEMCTL_BLESS").is_some() {
             fs::write(&file, written(&pieces, &printed)).unwrap();
         }
@@ -237,5 +261,62 @@ fn the_consoles_of_the_documents_show_what_is_printed() {
                 printed.join("\n"),
             );
         }
+    }
+}
+
+/// The pictures of README.md: commands in a terminal of 80 columns.
+const PICTURES: [(&str, &str); 3] = [
+    ("inspect", "idemctl inspect invoices.sent-3-48007"),
+    ("list", "idemctl list --sort key --finding no-expiry,excess-ttl,unreadable --limit 8"),
+    ("explore", "idemctl explore express --sandbox"),
+];
+
+/// What a terminal keeps of a run: the lines with their colours, without cursor movements.
+fn kept(run: &Run) -> String {
+    let text = String::from_utf8_lossy(&run.stdout).replace("\r\n", "\n");
+    let mut kept = String::new();
+    for line in text.lines() {
+        let mut rest = line.rsplit('\r').next().unwrap_or(line);
+        while let Some((before, escape)) = rest.split_once("\u{1b}[") {
+            kept.push_str(before);
+            let end = escape.find(|letter: char| letter.is_ascii_alphabetic()).unwrap();
+            if escape[end..].starts_with('m') {
+                kept.push_str(&format!("\u{1b}[{}", &escape[..=end]));
+            }
+            rest = &escape[end + 1..];
+        }
+        kept.push_str(rest);
+        kept.push('\n');
+    }
+    kept
+}
+
+/// The texts of a picture, line by line, without what differs from run to run.
+fn texts(svg: &str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for line in svg.lines().filter(|line| line.contains("<tspan")) {
+        let mut text = String::new();
+        for part in line.split('<') {
+            text.push_str(part.split_once('>').map_or("", |(_, text)| text));
+        }
+        texts.push(constant(&text));
+    }
+    texts
+}
+
+#[test]
+fn the_pictures_of_the_readme_show_what_is_printed() {
+    for (name, line) in PICTURES {
+        let shown = Shown { command: line.to_owned(), output: Vec::new() };
+        let printed = played_on(&[&shown], Some(80), kept).remove(0);
+        let screen = format!("$ {line}\n{}\n", printed.join("\n"));
+        let svg = anstyle_svg::Term::new().min_width_px(740).render_svg(&screen);
+        let file =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("docs/images/{name}.svg"));
+        if std::env::var_os("IDEMCTL_BLESS").is_some() {
+            fs::write(&file, &svg).unwrap();
+        }
+        let kept = fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(texts(&kept), texts(&svg), "`make generate` writes {} anew", file.display());
     }
 }

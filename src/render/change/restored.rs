@@ -5,6 +5,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::domain::record::TimeLeft;
 use crate::render::document::{base64_unless_text, text};
+use crate::render::table::shortened;
 use crate::render::{escape, words};
 
 /// The result for one Redis key. Schema and state come from the backup.
@@ -27,8 +28,7 @@ pub fn heading(is_undo: bool) -> String {
     columns("OUTCOME", "TTL", state, "SCHEMA", "REDIS KEY")
 }
 
-/// One row with this state, and the whole Redis key at its end. If the row is wider than the terminal, the Redis
-/// key gets its own line.
+/// One row with this state. A terminal of this width shows both ends of a long Redis key.
 pub fn line(row: &RestoredKey<'_>, state: &str, width: Option<usize>) -> String {
     let ttl = match row.left {
         Some(left) => words::time_left(left),
@@ -36,13 +36,13 @@ pub fn line(row: &RestoredKey<'_>, state: &str, width: Option<usize>) -> String 
     };
     let schema = escape::text(row.schema.as_bytes());
     let state = escape::text(state.as_bytes());
-    let redis_key = escape::text(row.redis_key);
-    let line = columns(row.outcome, &ttl, &state, &schema, &redis_key);
-    if line.trim_end().width() <= width.unwrap_or(usize::MAX) {
-        return line;
+    let before = columns(row.outcome, &ttl, &state, &schema, "");
+    let mut redis_key = escape::text(row.redis_key);
+    if let Some(width) = width {
+        // The line break has a width of 1, too.
+        redis_key = shortened(&redis_key, (width + 1).saturating_sub(before.width()).max(20));
     }
-    // The Redis key is never cut or folded, because operators copy it.
-    format!("{}\n  {redis_key}\n", columns(row.outcome, &ttl, &state, &schema, "").trim_end())
+    columns(row.outcome, &ttl, &state, &schema, &redis_key)
 }
 
 fn columns(outcome: &str, ttl: &str, state: &str, schema: &str, redis_key: &str) -> String {

@@ -3,7 +3,7 @@
 
 use anstyle::AnsiColor;
 
-use super::{lanes, met_steps, remedies};
+use super::{met_steps, remedies, trace};
 use crate::domain::exploration::{
     Exploration, FrontierDifference, Invariant, ReplayedSchedule, Violation, ViolationCause,
     invariants,
@@ -56,13 +56,13 @@ pub(crate) fn text(shown: ShownExplorations<'_>, view: View) -> String {
             }
         }
     }
+    if is_hidden && !shown.every_trace {
+        parts.push("`--trace` shows the shortest way to every violation.\n".to_owned());
+    }
     // One list for all schemas, because they often need the same change.
     let advice = remedies::text(shown.explorations, view);
     if !advice.is_empty() {
         parts.push(format!("{}\n{advice}", view.palette.bold("What to change")));
-    }
-    if is_hidden {
-        parts.push("`--trace` shows the shortest way to every violation.\n".to_owned());
     }
     parts.join("\n")
 }
@@ -188,33 +188,23 @@ fn broken(exploration: &Exploration, view: View) -> String {
     table::grid(view, 2, &["BROKEN", "BY", "STEPS"], rows.into_iter())
 }
 
-/// The violations that do not count, in one sentence for each cause.
+/// The invariants whose violations do not count, in a line for each cause.
 fn excused(exploration: &Exploration, view: View) -> String {
     let mut text = String::new();
-    for (cause, title, why) in [
-        (ViolationCause::NotFenced, "not fenced (`checks_owner` false)", ""),
-        (
-            ViolationCause::Environment,
-            "environment",
-            ". Every lock has this: pass the key on to the system that has the effect",
-        ),
+    for (cause, title) in [
+        (ViolationCause::NotFenced, "not fenced (`checks_owner` false)"),
+        (ViolationCause::Environment, "environment, as with every lock"),
     ] {
-        let mut found: Vec<String> = Vec::new();
-        let mut last = "";
+        let mut names = Vec::new();
         for violation in &exploration.violations {
-            if violation.counts || violation.cause != Some(cause) {
-                continue;
-            }
             let name = violation.invariant.name;
-            match found.last_mut() {
-                Some(known) if name == last => known.push_str(&format!(" or {}", violation.faults)),
-                _ => found.push(format!("{name} after {}", violation.faults)),
+            if !violation.counts && violation.cause == Some(cause) && !names.contains(&name) {
+                names.push(name);
             }
-            last = name;
         }
-        if !found.is_empty() {
-            let found = found.join(", ");
-            text.push_str(&lines(&format!("{title}: {found}{why}"), 2, view.width));
+        if !names.is_empty() {
+            let line = format!("{title}: {}", names.join(", "));
+            text.push_str(&lines(&line, 2, view.width));
         }
     }
     text
@@ -303,7 +293,7 @@ pub(super) fn history(violation: &Violation, replay: &str, view: View) -> String
     let heading = format!("{}, {}{cause}", violation.invariant.name, violation.faults);
     let mut text = lines(&palette.bold(&heading), 2, view.width);
     text.push_str(&lines(&format!("Expected: {}.", violation.invariant.sentence), 2, view.width));
-    text.push_str(&lanes::text(&violation.lines, view));
+    text.push_str(&trace::text(&violation.lines, view));
     text.push_str(&otherwise(violation.deviates.as_deref(), view));
     // It stays in one line, so that it can be copied.
     let token = word(&violation.token.to_string());
@@ -316,7 +306,7 @@ pub(super) fn history(violation: &Violation, replay: &str, view: View) -> String
 fn again(exploration: &Exploration, replay: &ReplayedSchedule, view: View) -> String {
     let name = escape::text(exploration.name().as_bytes());
     let mut text = format!("{}, {}\n", view.palette.bold(&name), exploration.most);
-    text.push_str(&lanes::text(&replay.lines, view));
+    text.push_str(&trace::text(&replay.lines, view));
     text.push_str(&otherwise(replay.deviates.as_deref(), view));
     for violation in &exploration.violations {
         let broken =

@@ -3,10 +3,10 @@
 mod exploration_cases;
 mod exploration_json;
 mod frontier;
-mod lanes;
 mod met_steps;
 mod past;
 mod remedies;
+mod trace;
 
 pub(crate) use self::exploration_cases::suites;
 pub(crate) use self::exploration_json::{difference, exploration};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{exploration_json, lanes};
+use super::{exploration_json, trace};
 use crate::domain::exploration::{FaultBudget, PastSchedule, RecordPast};
 use crate::domain::record::Record;
 use crate::render::fold::lines;
@@ -25,7 +25,7 @@ pub(crate) fn past(record: &Record, past: &RecordPast, view: View) -> String {
         text.push_str(&lines(&sentence(record, schedule), 2, view.width));
     }
     // The first schedule needs the fewest faults.
-    text.push_str(&lanes::text(&past.schedules[0].lines, view));
+    text.push_str(&trace::text(&past.schedules[0].lines, view));
     text.push_str(&lines(
         &view.palette.dim(&format!("found among all schedules of {within}")),
         2,

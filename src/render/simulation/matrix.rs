@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr as _;
 use crate::domain::duration;
 use crate::domain::simulation::{Cell, Excuse, ScenarioVerdict};
 use crate::render::escape;
+use crate::render::page::Page;
 use crate::render::style::{Palette, View};
 use crate::render::table::{GAP, Table, styled};
 
@@ -54,21 +55,22 @@ fn block(columns: &[&[Cell]], palette: Palette) -> String {
 }
 
 /// The meanings of the verdicts in the matrix.
-pub(super) fn legend(cells: &[Cell], palette: Palette) -> String {
-    let mut text = String::new();
+pub(super) fn legend(cells: &[Cell], view: View) -> String {
+    let mut page = Page::new(view);
     // The worst verdict comes first.
     for verdict in ScenarioVerdict::VARIANTS.iter().copied().rev() {
         if cells.iter().any(|cell| cell.judgement.verdict == verdict) {
-            let word = palette.paint(style(verdict), &format!("{:<13}", verdict.as_str()));
-            text += &format!("  {word}{}\n", verdict.meaning());
+            let word = format!("{:<13}", verdict.as_str());
+            let word = view.palette.paint(style(verdict), &word);
+            page.beside(&format!("  {word}"), 15, verdict.meaning());
         }
     }
     for excuse in Excuse::VARIANTS {
         if cells.iter().any(|cell| cell.judgement.excuse == Some(*excuse)) {
-            text += &format!("  {:<13}{}\n", excuse.as_str(), excuse.meaning());
+            page.beside(&format!("  {:<13}", excuse.as_str()), 15, excuse.meaning());
         }
     }
-    text
+    page.text
 }
 
 /// A cell's verdict in words: `blocked 30s`, `duplicate x3`.

@@ -41,7 +41,7 @@ pub fn text(simulation: Simulation<'_>, view: View) -> String {
         parts.extend(cells.iter().map(|cell| sequence::text(cell, view)));
     }
     parts.push(matrix::text(cells, view));
-    parts.push(matrix::legend(cells, palette));
+    parts.push(matrix::legend(cells, view));
     parts.push(headed("What to change, worst first", advice::text(cells, view), palette));
     parts.push(headed("Not applicable", advice::not_applicable(cells, view), palette));
     if let Some(compared) = compared {

@@ -24,7 +24,7 @@ fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
         .idemctl(&["detect", "--sample", "400"])
         .exits(0)
         .says("400 of 18000 Redis keys")
-        .shows("sampled)");
+        .shows(" ~");
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn a_replica_is_looked_at_as_its_master_is() {
 fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
     for (prefix, option) in [
         (
-            "x'\n  Adopt         idemctl purge --all\x1b[8m #:",
-            r"--prefix $'x\'\n  Adopt         idemctl purge --all\033[8m #:'",
+            "x'\nAdopt: idemctl purge --all\x1b[8m #:",
+            r"--prefix $'x\'\nAdopt: idemctl purge --all\033[8m #:'",
         ),
         ("-h:", "--prefix=-h:"),
     ] {
@@ -105,7 +105,7 @@ fn a_prefix_that_a_client_chose_is_quoted_in_the_command_that_adopts_it() {
         run.shows(option);
         assert!(!run.text().contains('\x1b'), "{}", run.text());
         assert_eq!(
-            run.text().lines().filter(|line| line.starts_with("  Adopt")).count(),
+            run.text().lines().filter(|line| line.starts_with("Adopt")).count(),
             1,
             "{}",
             run.text()
@@ -149,9 +149,7 @@ fn the_beginning_of_a_long_value_is_not_called_unreadable() {
     let found = detected(&server, &[]);
     // Four long values of a page are read further.
     assert_eq!(found["groups"][0]["states"], json!({ "completed": 16, "undecided": 4 }));
-    server.idemctl(&["detect"]).exits(0).shows(
-        "16 completed, 4 of unknown state, because only the beginning of a long value is read",
-    );
+    server.idemctl(&["detect"]).exits(0).shows("16 completed, 4 of unknown state");
 }
 
 /// A hash with a field that is JSON, as a module for NestJS keeps it.
