@@ -303,10 +303,10 @@ async fn end(
         show_none(session, none, &covered, &report.coverage, report.keys, &reader, server).await;
         explain_nothing(session, catalog, &reader, &report.keys_of_other_schemas).await;
     }
-    if !session.ui.is_verbose() {
-        if let Some(line) = coverage::unrecognised(&report.coverage) {
-            session.ui.status(&line);
-        }
+    if !session.ui.is_verbose()
+        && let Some(line) = coverage::unrecognised(&report.coverage)
+    {
+        session.ui.status(&line);
     }
     report.show_coverage(session, catalog);
     let so_far = format!("{} among {keys} of {server}", words::counted(records, "record"));

@@ -234,10 +234,10 @@ impl Counting<'_> {
             scan::explain_nothing(session, self.catalog, self.reader, others).await;
         }
         if is_complete || keys > 0 {
-            if !session.ui.is_verbose() {
-                if let Some(line) = coverage::unrecognised(&report.coverage) {
-                    session.ui.status(&line);
-                }
+            if !session.ui.is_verbose()
+                && let Some(line) = coverage::unrecognised(&report.coverage)
+            {
+                session.ui.status(&line);
             }
             report.show_coverage(session, self.catalog);
         }
