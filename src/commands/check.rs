@@ -19,7 +19,7 @@ use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Missing, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::{plugin, words};
+use crate::render::{fold, plugin, words};
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, show_left_out};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -48,6 +48,9 @@ const AT_A_TIME: usize = 100;
 /// retry gives them one. WARNING, or the status in --include: locks with
 /// more time left than the stated lock TTL (`excess-ttl`), and locks that are older than --overdue
 /// (`overdue`). WARNING: most values under a schema's prefix fit no schema (`foreign` counts them).
+///
+/// `unrecognised_no_expiry` counts Redis keys that no schema reads and that never expire; they may be
+/// locks of a service that idemctl does not know. It is measured if every schema is read.
 ///
 /// UNKNOWN: the server does not answer or refuses, or part of it could not be read; a replica is,
 /// or may be, disconnected from its master; the age of a lock cannot be determined; no
@@ -118,6 +121,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let (mut health, coverage) = checking.run().await;
     health.is_narrowed = args.filter.narrows();
     health.named = named(session, &catalog, &args.schemas);
+    if !catalog.names_schemas()
+        && health.covered.is_whole()
+        && let Some(endless) = reader.keys_without_expiry().await
+    {
+        health.unrecognised_no_expiry = Some(endless.saturating_sub(health.endless_keys));
+    }
     let found = health.found.total() + health.given_ttl.total();
     let is_nothing = health.records + health.foreign + health.undecided + found == 0;
     // Schemas that the operator named may have no records yet, unless keys have their prefixes.
@@ -131,13 +140,20 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     match args.output {
         Output::Text => {
-            session.ui.data(plugin::health(&health, &sought.limits))?;
+            // A monitoring system needs one line, and a terminal would break its words.
+            let line = plugin::health(&health, &sought.limits);
+            session.ui.data(fold::lines(line.trim_end(), 0, session.ui.view().width))?;
             // Monitoring shows further lines beside the first one, which it sends to a pager.
             if let Some(code) = sought.limits.sought().iter().find(|code| health.count(**code) > 0)
             {
                 let words = ["list", "--finding", code.as_str()];
                 let line = session.ui.invocation().command_line(words);
                 session.ui.data(format!("{line}\n"))?;
+            }
+            if let Some(count @ 1..) = health.unrecognised_no_expiry {
+                let keys = words::counted(count, "Redis key");
+                let line = session.ui.invocation().command_line(["detect"]);
+                session.ui.data(format!("no schema reads {keys} without expiry: {line}\n"))?;
             }
         }
         Output::Json | Output::Jsonl => {
@@ -211,6 +227,8 @@ impl Checking<'_> {
                     codes,
                     thresholds,
                 );
+                let endless = expiries.iter().flatten().filter(|left| **left == TimeLeft::NoExpiry);
+                self.health.endless_keys += endless.count() as u64;
                 let is_read = has_to_be_read || self.may_be_unreadable(&candidate);
                 if is_read || self.may_outlast(&candidate, &expiries) {
                     doubtful.push(candidate.clone());

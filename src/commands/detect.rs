@@ -1,6 +1,8 @@
 //! `idemctl detect`: identifies the keys in an unknown Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -10,6 +12,7 @@ use crate::args::{Output, RateArgs, SchemaArgs, SchemaFolderArgs};
 use crate::domain::detect::{self, Confidence, KeyGroup};
 use crate::domain::record::KeyState;
 use crate::domain::schema::Catalog;
+use crate::domain::select::glob;
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::detected::{self as render, Detected, Next};
@@ -28,7 +31,9 @@ use crate::store::{RecordReader, Sampler};
 /// groups are unrecognised.
 ///
 /// Nothing is changed. Other commands do not read a library's keys until you adopt its schema, with
-/// the command printed below the group. STATES counts the sample; a lock without expiry is stuck.
+/// the command printed below the groups. STUCK and STATES count the sample; a lock without expiry is
+/// stuck. Of keys that no schema reads, those that never expire or expire in more than a year are
+/// counted, because they may be stuck locks.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     /// Read at most this many random keys (about 1 kB of memory each)
@@ -39,6 +44,10 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     sample: u32,
+
+    /// Only Redis keys that match this glob
+    #[arg(long = "match", value_name = "GLOB")]
+    key_glob: Option<OsString>,
 
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
@@ -52,13 +61,23 @@ pub struct Args {
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    if let Some(glob) = &args.key_glob {
+        glob::check(glob.as_bytes())
+            .map_err(|why| CommandError::usage(format!("--match: {why}")))?;
+    }
     let schemas = session.all_schemas(&args.folder)?;
     let known =
         session.catalog(&SchemaArgs { folder: args.folder.clone(), ..SchemaArgs::default() })?;
     let reader = session.connect_reader().await?;
     let interrupt = Interrupt::listen()?;
     let wanted = usize::try_from(args.sample)?;
-    let start = Sampler::start(reader.clone(), wanted, Rng::new(), args.rate.rate);
+    let rate = args.rate.rate;
+    let start = async {
+        match &args.key_glob {
+            Some(glob) => Sampler::matching(reader.clone(), glob.as_bytes(), wanted, rate).await,
+            None => Sampler::start(reader.clone(), wanted, Rng::new(), rate).await,
+        }
+    };
     let Some(started) = interrupt.unless_raised(start).await else {
         return Err(CommandError::interrupted("interrupted: nothing was read").into());
     };
@@ -70,9 +89,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         end.require_complete("the sample is", &so_far, true)?;
         return Ok(Exit::Partial);
     }
-    // Without a larger total the sample is everything, and its counts are exact.
-    let total = sampler.there.filter(|there| *there > samples.len() as u64);
     let sampled = samples.len();
+    // Without a larger total the sample is everything, and its counts are exact. How many keys match
+    // a glob is not known, but whether the sample has all of them.
+    let total = match args.key_glob {
+        Some(_) => None,
+        None => sampler.there.filter(|there| *there > sampled as u64),
+    };
+    let is_whole = total.is_none() && (args.key_glob.is_none() || sampled < wanted);
     // Such keys are known already.
     let mut samples = samples;
     let mut ignoring = known.scanned();
@@ -82,7 +106,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         // A schema often ignores the Redis keys of another one.
         !is_ignored || known.scanned_keys(&sample.redis_key).next().is_some()
     });
-    let scope = DetectScope { total, sampled, ignored: sampled - samples.len() };
+    let scope = DetectScope { total, is_whole, sampled, ignored: sampled - samples.len() };
     let groups = detect::detect(&samples, &schemas);
     let mut all = Vec::with_capacity(groups.len());
     for group in groups {
@@ -134,6 +158,8 @@ async fn samples(
 struct DetectScope {
     /// The number of Redis keys on the server, if it is larger than the sample.
     total: Option<u64>,
+    /// True if the sample has every Redis key that was asked about.
+    is_whole: bool,
     sampled: usize,
     /// The number of sampled Redis keys that are not records, according to `ignore` in a schema.
     ignored: usize,
@@ -149,7 +175,7 @@ impl DetectScope {
             let estimate = u128::from(total) * u128::from(sampled) / all_sampled;
             keys = u64::try_from(estimate).unwrap_or(u64::MAX).max(sampled);
         }
-        Detected { next, group, keys, is_exact: self.total.is_none() }
+        Detected { next, group, keys, is_exact: self.is_whole }
     }
 
     fn all(&self) -> u64 {

@@ -75,6 +75,8 @@ pub struct GroupFields {
     evidence: Vec<String>,
     states: Map<String, Value>,
     stuck: Option<usize>,
+    no_expiry: usize,
+    over_a_year: usize,
     also_possible: Vec<Value>,
     adopt: Option<String>,
     describe: Option<String>,
@@ -110,6 +112,8 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
         evidence: group.evidence.clone(),
         states,
         stuck: group.stuck,
+        no_expiry: group.no_expiry,
+        over_a_year: group.over_a_year,
         also_possible,
         adopt,
         describe,
@@ -123,8 +127,11 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View, explains: boo
     let (mut claimed, mut others): (Vec<_>, Vec<_>) =
         all.iter().partition(|detected| detected.group.guess.is_some());
     claimed.sort_by_key(|detected| std::cmp::Reverse(detected.group.stuck));
-    // Groups that may be locks come first, however small they are.
-    others.sort_by_key(|detected| detected.group.evidence.is_empty());
+    // Keys that stay for good may be stuck locks, however few they are, and so may be groups that
+    // look like locks.
+    others.sort_by_key(|Detected { group, .. }| {
+        (group.no_expiry + group.over_a_year == 0, group.evidence.is_empty())
+    });
     if !claimed.is_empty() {
         let mut columns = claimed_columns();
         if explains {
@@ -154,7 +161,7 @@ fn claimed_columns<'a>() -> Vec<Column<&'a Detected>> {
     vec![
         Column::number("STUCK", 0, |of: &&Detected| match of.group.stuck {
             Some(stuck) => stuck.to_string(),
-            None => "?".to_owned(),
+            None => "unknown".to_owned(),
         }),
         Column::number("KEYS", 0, |of| count(of)),
         Column::shortened("PATTERN", 0, |of| escape::text(of.group.pattern.as_bytes())),
@@ -227,11 +234,13 @@ fn states(group: &KeyGroup) -> String {
 }
 
 /// The columns of groups that no schema reads.
-fn columns_of_nobody<'a>() -> [Column<&'a Detected>; 4] {
+fn columns_of_nobody<'a>() -> [Column<&'a Detected>; 6] {
     [
         Column::shortened("PATTERN", 0, |of: &&Detected| escape::text(of.group.pattern.as_bytes())),
         Column::text("TYPE", 1, |of| escape::text(of.group.kind.as_bytes())),
         Column::number("KEYS", 0, |of| count(of)),
+        Column::number("NO EXPIRY", 0, |of| of.group.no_expiry.to_string()),
+        Column::number("OVER 1 YEAR", 2, |of| of.group.over_a_year.to_string()),
         Column::folded("NOTE", 0, |of| {
             let mut note = of.group.evidence.clone();
             for other in &of.group.others {

@@ -85,9 +85,7 @@ pub(crate) fn page(
         }
     }
     for severity in [CheckSeverity::Note, CheckSeverity::Ok] {
-        let of_severity = statements.iter().filter(|known| known.judgement.severity == severity);
-        let mut codes: Vec<_> = of_severity.map(|statement| statement.check.code).collect();
-        codes.dedup();
+        let codes = codes_of(statements, severity);
         if !explains && !codes.is_empty() {
             page.beside(&word(severity, view.palette), SEVERITY, &codes.join(", "));
         }
@@ -100,18 +98,33 @@ fn is_brief(severity: CheckSeverity) -> bool {
     matches!(severity, CheckSeverity::Note | CheckSeverity::Ok)
 }
 
+/// The checks of which this is the worst severity. The statements are in the order of the page.
+fn codes_of(statements: &[Statement], severity: CheckSeverity) -> Vec<&'static str> {
+    let mut worse = Vec::new();
+    let mut codes = Vec::new();
+    for statement in statements {
+        let code = statement.check.code;
+        if statement.judgement.severity < severity {
+            worse.push(code);
+        } else if statement.judgement.severity == severity
+            && !worse.contains(&code)
+            && !codes.contains(&code)
+        {
+            codes.push(code);
+        }
+    }
+    codes
+}
+
 /// `3 problems, 2 notes, 1 not checked, 21 fine`
 pub(crate) fn verdict(statements: &[Statement]) -> String {
-    let count = |severity| {
-        statements.iter().filter(|statement| statement.judgement.severity == severity).count()
-    };
     let alarms = statements.iter().filter(|statement| statement.is_alarm()).count();
     format!(
         "{}, {}, {} not checked, {} fine",
         counted(alarms as u64, "problem"),
-        counted(count(CheckSeverity::Note) as u64, "note"),
-        count(CheckSeverity::Unknown),
-        count(CheckSeverity::Ok),
+        counted(codes_of(statements, CheckSeverity::Note).len() as u64, "note"),
+        codes_of(statements, CheckSeverity::Unknown).len(),
+        codes_of(statements, CheckSeverity::Ok).len(),
     )
 }
 
@@ -140,7 +153,7 @@ fn explain(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
         field("Replay", &format!("`{}`", (run.replay)(first)));
     }
     if !statement.unharmed.is_empty() {
-        field("Not in", &statement.unharmed.join(", "));
+        field("No harm in", &statement.unharmed.join(", "));
     }
     for UnexploredSchema { schema, why } in &statement.unexplored {
         field("Not explored", &format!("{schema}: {why}"));

@@ -144,10 +144,9 @@ impl DuplicatesReport<'_> {
         let mut lines = Vec::new();
         if !self.groups.is_empty() {
             let repeated = self.groups.iter().filter(|group| group.counts.completed > 1).count();
-            let groups = words::counted(self.groups.len() as u64, "group");
-            let compared = self.compared();
+            let (all, compared) = (self.groups.len(), self.compared());
             lines.push(format!(
-                "{groups}, of which {repeated} have two or more completed results. {compared}."
+                "In {repeated} of {all} groups, two or more operations completed. {compared}."
             ));
         }
         for (why, unknown) in &counts.unknown {

@@ -27,7 +27,7 @@ pub fn fold(text: &str, width: Option<usize>) -> Vec<String> {
 }
 
 /// Text that is indented by this many columns and folded at `width`.
-pub(super) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
+pub(crate) fn lines(text: &str, indent: usize, width: Option<usize>) -> String {
     let mut lines = String::new();
     for line in fold(text, width.map(|width| width.saturating_sub(indent))) {
         lines += &format!("{:indent$}{line}\n", "");

@@ -150,7 +150,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
         Column::text("TIME", 2, |row| {
             let at = second(&row.shown.operation.at);
             if row.is_short {
-                at.chars().take(16).collect::<String>().replace('T', " ")
+                at.chars().take(16).collect::<String>().replace('T', " ") + "Z"
             } else {
                 at
             }
@@ -262,7 +262,7 @@ mod tests {
             state: OperationState::Ended,
             ..Operation::default()
         };
-        for (width, columns) in [(40, 4), (60, 6), (80, 8), (100, 9), (200, 9)] {
+        for (width, columns) in [(40, 4), (60, 5), (80, 8), (100, 9), (200, 9)] {
             let table = table(
                 View { palette: Palette::new(false), width: Some(width) },
                 &[ShownOperation::of(&operation, Some(true))],

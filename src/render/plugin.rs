@@ -18,6 +18,9 @@ pub fn health(health: &Health, limits: &Limits) -> String {
     {
         measures.push(format!("{label}={count}"));
     }
+    if let Some(count) = health.unrecognised_no_expiry {
+        measures.push(format!("unrecognised_no_expiry={count}"));
+    }
     // Programs that read the measures must know that `records` and `foreign` are estimates.
     if let Some(sample) = health.sample {
         measures.push(format!("sampled={sample}"));
@@ -78,6 +81,7 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "summary": summary(health, limits),
         "findings": findings,
         "keys": health.keys,
+        "unrecognised_no_expiry": health.unrecognised_no_expiry,
         "records": health.records,
         "foreign": health.foreign,
         "sampled": health.sample.is_some(),
@@ -103,6 +107,7 @@ pub fn unknown_json(why: &str) -> Value {
         "summary": why,
         "findings": [],
         "keys": null,
+        "unrecognised_no_expiry": null,
         "records": null,
         "foreign": null,
         "sampled": false,

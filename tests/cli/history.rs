@@ -57,7 +57,10 @@ fn operations_are_chosen_by_command_key_time_and_number() {
     assert_eq!(commands(&["--limit", "1"]), ["force-unlock"]);
     assert_eq!(commands(&["--since", "1h"]).len(), 2);
     server.idemctl(&["log", "--limit", "1"]).exits(0).says("1 of 2 shown");
-    server.idemctl(&["log", "--only", "z"]).exits(0).says("The audit log has no such operation");
+    server
+        .idemctl(&["log", "--only", "z"])
+        .exits(0)
+        .says("No operation was found in the audit log");
 }
 
 #[test]
@@ -142,7 +145,7 @@ fn the_log_tells_what_was_left_without_the_value() {
 #[test]
 fn nothing_changed_yet_is_no_error() {
     let server = Server::start();
-    server.idemctl(&["log"]).exits(0).says("The audit log has no such operation");
+    server.idemctl(&["log"]).exits(0).says("No operation was found in the audit log");
     server.idemctl(&["log", "show", "a"]).exits(1);
     server.idemctl(&["log", "show"]).exits(1).says("the audit log has no operation");
 }

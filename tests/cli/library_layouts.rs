@@ -81,7 +81,7 @@ state = "in-progress"
 "#;
 
 /// Rule: `detect` says that all locks have an expiry only if it saw one of each.
-/// The column STUCK: how many locks never expire, or `?` where that cannot be told.
+/// The column STUCK: how many locks never expire, or `unknown`.
 fn stuck(detected: &Run) -> Vec<String> {
     let text = detected.text();
     let rows = text.lines().filter(|line| line.ends_with("8 in-progress"));
@@ -99,10 +99,10 @@ fn detect_counts_records_in_progress_without_expiry() {
         server.set(&format!("inbox:{number}:lock"), "1", 60_000);
     }
     let detected = server.idemctl(&["detect"]).exits(0);
-    assert_eq!(stuck(&detected), ["0", "?"], "{}", detected.all());
+    assert_eq!(stuck(&detected), ["0", "unknown"], "{}", detected.all());
     server.put("inbox:1:lock", "garbage");
     let detected = server.idemctl(&["detect"]).exits(0);
-    assert_eq!(stuck(&detected), ["?", "?"], "{}", detected.all());
+    assert_eq!(stuck(&detected), ["unknown", "unknown"], "{}", detected.all());
     let json = server.idemctl(&["detect", "-o", "json"]).exits(0).json();
     for group in json["groups"].as_array().unwrap() {
         assert!(group["stuck"].is_null(), "{json}");

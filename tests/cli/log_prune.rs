@@ -51,7 +51,7 @@ fn old_operations_go_after_a_question() {
     server.idemctl(&PRUNE).exits(0).says("Deleted 1 operation.");
     assert!(!details.exists());
     assert_eq!(commands(&server), ["log prune"]);
-    server.idemctl(&PRUNE).exits(0).says("The audit log has no such operation");
+    server.idemctl(&PRUNE).exits(0).says("No operation was found in the audit log");
     server.idemctl(&["undo", "--yes"]).exits(1).says("no operation on this server");
     server.idemctl(&["config", "check"]).exits(0);
 }
@@ -86,7 +86,7 @@ fn operations_that_did_not_end_or_can_be_undone_stay() {
     fs::remove_file(server.folder().join("kept")).unwrap();
     server.idemctl(&PRUNE).exits(0).says("Deleted 1 operation.");
     fs::remove_file(backup::only(&server)).unwrap();
-    server.idemctl(&PRUNE).exits(0).says("The audit log has no such operation");
+    server.idemctl(&PRUNE).exits(0).says("No operation was found in the audit log");
 }
 
 /// Rule: no line of another run is lost while the log is rewritten. Revert: if a run appends to the file that it opened

@@ -70,7 +70,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn nothing_changed_yet_is_no_error() {
     let run = Home::new().records(&[]).exits(0);
     assert!(run.stdout.is_empty(), "{}", run.all());
-    run.says("The audit log has no such change");
+    run.says("No change was found in the audit log");
     assert_eq!(
         Home::new().records(&["-o", "json"]).exits(0).json(),
         json!({"format": 1, "changes": []})
@@ -110,7 +110,10 @@ fn chooses_by_key_time_and_number() {
     home.records(&["--limit", "2"]).exits(0).says("2 of 4 shown; --limit shows more.");
     assert_eq!(home.keys(&["--limit", "2"]), ["a", "c"]);
     assert!(
-        home.records(&["--only", "z"]).exits(0).stderr.contains("The audit log has no such change")
+        home.records(&["--only", "z"])
+            .exits(0)
+            .stderr
+            .contains("No change was found in the audit log")
     );
     home.records(&["--limit", "0"]).exits(2);
     (0..60).for_each(|_| home.add("d", MINUTE));

@@ -107,7 +107,7 @@ pub(super) fn each_change(
 
 pub(super) fn say_count(session: &mut Session, what: &str, shown: usize, all: u64) {
     if shown == 0 {
-        session.ui.status(&format!("The audit log has no such {what}."));
+        session.ui.status(&format!("No {what} was found in the audit log."));
     } else if all > shown as u64 {
         session.ui.status(&format!("{shown} of {all} shown; --limit shows more."));
     }

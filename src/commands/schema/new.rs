@@ -96,7 +96,8 @@ pub(super) async fn new(session: &mut Session, args: Args) -> Result<Exit> {
 async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
     glob::check(glob.as_bytes()).map_err(|why| CommandError::usage(format!("--match: {why}")))?;
     let reader = session.connect_reader().await?;
-    let mut sampler = Sampler::matching(reader.clone(), glob.as_bytes(), MAX_MATCHING).await?;
+    let mut sampler =
+        Sampler::matching(reader.clone(), glob.as_bytes(), MAX_MATCHING, None).await?;
     let progress = session.ui.progress("keys scanned");
     let found = interruptible(async {
         let mut found = Vec::new();

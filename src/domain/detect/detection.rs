@@ -30,6 +30,9 @@ const MIN_OF_VALUES: f64 = 4.0;
 /// mixed group.
 const STRONG: f64 = 5.0;
 
+/// No lock is meant to be held for a year. Seconds that are taken for milliseconds give such times.
+const YEAR_MS: u64 = 365 * 24 * 3_600_000;
+
 /// A schema is the only candidate if every other one has less than this share of its points.
 const HALF: f64 = 0.5;
 
@@ -214,6 +217,15 @@ impl PatternJudge<'_> {
 
     /// A group of these samples, as long as nothing is known about their schema.
     fn group(&self, among: &[usize]) -> KeyGroup {
+        let mut no_expiry = 0;
+        let mut over_a_year = 0;
+        for sample in among {
+            match self.samples[*sample].time_left {
+                TimeLeft::NoExpiry => no_expiry += 1,
+                TimeLeft::Millis(left) if left > YEAR_MS => over_a_year += 1,
+                TimeLeft::Millis(_) => {}
+            }
+        }
         let example = match among.first() {
             Some(sample) => self.samples[*sample].redis_key.clone(),
             None => Vec::new(),
@@ -228,6 +240,8 @@ impl PatternJudge<'_> {
             evidence: Vec::new(),
             states: BTreeMap::new(),
             stuck: None,
+            no_expiry,
+            over_a_year,
             example,
         }
     }
@@ -357,6 +371,8 @@ impl KeyGroup {
             self.pattern = guess.schema.keys[guess.key_index].template.pattern();
         }
         self.sampled += other.sampled;
+        self.no_expiry += other.no_expiry;
+        self.over_a_year += other.over_a_year;
         for (state, count) in other.states {
             *self.states.entry(state).or_default() += count;
         }

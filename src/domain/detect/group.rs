@@ -27,6 +27,10 @@ pub(crate) struct KeyGroup {
     /// The number of locks without expiry among the samples; `None` if that is unknown, for example
     /// for a service whose locks never expire by design.
     pub(crate) stuck: Option<usize>,
+    /// How many of the samples never expire.
+    pub(crate) no_expiry: usize,
+    /// How many of the samples expire in more than a year.
+    pub(crate) over_a_year: usize,
     /// One of the Redis keys.
     pub(crate) example: Vec<u8>,
 }
@@ -129,6 +133,8 @@ mod tests {
                 evidence: Vec::new(),
                 states: BTreeMap::new(),
                 stuck: None,
+                no_expiry: 0,
+                over_a_year: 0,
                 example: Vec::new(),
             };
             group.glob()

@@ -44,6 +44,11 @@ pub struct Health {
     /// not all of them were.
     pub(crate) sample: Option<u64>,
     pub(crate) keys: u64,
+    /// Redis keys of records that never expire, as the scan saw them.
+    pub(crate) endless_keys: u64,
+    /// Redis keys that no schema reads and that never expire; `None` if that is unknown, or if not
+    /// every schema was read.
+    pub(crate) unrecognised_no_expiry: Option<u64>,
     pub(crate) covered: Covered,
     /// The schemas that were read, if not every schema was.
     pub(crate) named: Option<CheckedSchemas>,

@@ -51,7 +51,7 @@ impl Excuse {
     /// What the excuse means, for the legend of the matrix.
     pub(crate) fn meaning(self) -> &'static str {
         match self {
-            Self::Environment => "no script prevents it",
+            Self::Environment => "not counted, because the environment fails, not the script alone",
             Self::NotCompared => "payloads are not compared",
         }
     }
@@ -69,7 +69,7 @@ impl ScenarioVerdict {
                 otherwise"
             }
             Self::Refused => "a request got an error; nothing was done, and a retry can execute",
-            Self::Blocked => "no client is harmed, but one waits at most that long",
+            Self::Blocked => "a client is rejected or gets errors for at most that long",
             Self::Stuck => "the client is rejected indefinitely",
             Self::WrongAnswer => "a client got the response of another operation",
             Self::Duplicate => "the operation ran more than once",

@@ -198,7 +198,12 @@ fn excused(exploration: &Exploration, view: View) -> String {
         let mut names = Vec::new();
         for violation in &exploration.violations {
             let name = violation.invariant.name;
-            if !violation.counts && violation.cause == Some(cause) && !names.contains(&name) {
+            let mut of_name =
+                exploration.violations.iter().filter(|other| other.invariant.name == name);
+            if of_name.any(|other| other.counts) {
+                continue;
+            }
+            if violation.cause == Some(cause) && !names.contains(&name) {
                 names.push(name);
             }
         }

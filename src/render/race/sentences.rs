@@ -71,15 +71,15 @@ fn compared(runs: &[RaceRun], strategy: Strategy) -> Option<String> {
     let name = strategy.as_str();
     Some(if most > 1 {
         format!(
-            "With {name}, up to {most} requests got the lock at once, so the operation runs {most} \
-            times."
+            "For comparison: with {name} instead of these scripts, up to {most} requests got the \
+            lock at once."
         )
     } else if wrong > 0 {
-        format!("With {name}, {} replies were wrong.", count(wrong))
+        format!("For comparison: with {name}, {} replies were wrong.", count(wrong))
     } else {
         format!(
-            "With {name}, no violation was observed this time; --think-time widens the window for \
-            one."
+            "For comparison: with {name}, no violation was observed this time; --think-time widens \
+            the window for one."
         )
     })
 }

@@ -41,8 +41,8 @@ impl RecordReader {
         let text = reply::bytes(info).ok_or_else(|| self.client().unexpected("INFO"))?;
         let mut numbers = Vec::new();
         for line in String::from_utf8_lossy(&text).lines() {
-            if let Some((db, _)) = database(line) {
-                numbers.push(db);
+            if let Some(database) = database(line) {
+                numbers.push(database.number);
             }
         }
         if numbers.is_empty() {
@@ -65,21 +65,61 @@ impl RecordReader {
         let Ok(info) = info else { return others };
         let Some(text) = reply::bytes(info) else { return others };
         for line in String::from_utf8_lossy(&text).lines() {
-            if let Some((db, keys)) = database(line)
-                && db != own
+            if let Some(Database { number, keys, .. }) = database(line)
+                && number != own
                 && keys > 0
             {
-                others.push((db, keys));
+                others.push((number, keys));
             }
         }
         others
     }
+
+    /// How many Redis keys of this database never expire, on all masters together; `None` if a
+    /// server does not report it.
+    pub async fn keys_without_expiry(&self) -> Option<u64> {
+        let own = self.client().target().db;
+        let (masters, _, gaps) = Gaps::open(self.client()).await.ok()?;
+        if gaps.error().is_some() {
+            return None;
+        }
+        let mut endless = 0;
+        for master in masters {
+            let client = connect(&master).await.ok()?;
+            let info = client.ask(redis::cmd("INFO").arg("keyspace")).await.ok()?;
+            let text = reply::bytes(info)?;
+            // A server does not list a database without keys.
+            for line in String::from_utf8_lossy(&text).lines() {
+                if let Some(Database { number, keys, expires }) = database(line)
+                    && number == own
+                {
+                    endless += keys.saturating_sub(expires);
+                }
+            }
+        }
+        Some(endless)
+    }
+}
+
+/// A database as INFO keyspace reports it.
+#[derive(Debug, PartialEq, Eq)]
+struct Database {
+    number: i64,
+    keys: u64,
+    /// How many of the keys expire.
+    expires: u64,
 }
 
 /// A line of INFO keyspace, such as `db3:keys=4102,expires=0,avg_ttl=0`.
-fn database(line: &str) -> Option<(i64, u64)> {
-    let (db, rest) = line.strip_prefix("db")?.split_once(":keys=")?;
-    Some((db.parse().ok()?, rest.split(',').next()?.parse().ok()?))
+fn database(line: &str) -> Option<Database> {
+    let (number, counts) = line.strip_prefix("db")?.split_once(":keys=")?;
+    let (keys, expires) = counts.split_once(",expires=")?;
+    let expires = expires.split(',').next()?;
+    Some(Database {
+        number: number.parse().ok()?,
+        keys: keys.parse().ok()?,
+        expires: expires.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_database_is_a_number_and_its_keys() {
-        assert_eq!(database("db3:keys=4102,expires=0,avg_ttl=0"), Some((3, 4_102)));
+        let third = Database { number: 3, keys: 4_102, expires: 7 };
+        assert_eq!(database("db3:keys=4102,expires=7,avg_ttl=0"), Some(third));
         assert_eq!(database("# Keyspace"), None);
         assert_eq!(database("db3:keys=many"), None);
     }

@@ -73,8 +73,9 @@ impl Sampler {
         reader: RecordReader,
         glob: &[u8],
         wanted: usize,
+        rate: Option<Rate>,
     ) -> Result<Self, StoreError> {
-        let mut sampler = Self::open(reader, Rng::new(), None).await?;
+        let mut sampler = Self::open(reader, Rng::new(), rate).await?;
         for node in &mut sampler.nodes {
             node.want_matching(wanted, glob);
         }

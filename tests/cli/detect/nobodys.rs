@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::records::detected;
-use crate::support::Server;
+use crate::support::{FOREVER, Server};
 
 /// A database of sessions, caches, queues, counters and rate limits.
 fn of_others() -> Server {
@@ -257,4 +257,37 @@ fn users_with_pages_of_their_own_share_a_pattern() {
     let found = detected(&server, &[]);
     let groups = found["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 1, "{groups:?}");
+}
+
+/// Rule: before a schema describes them, keys that stay for good come first, and --match asks about
+/// some keys alone. Revert: without the counts, the larger group of sessions comes first.
+#[test]
+fn unknown_keys_without_expiry_are_counted_and_come_first() {
+    let server = Server::start();
+    server.fill((0..40).map(|number| (format!("sess:{number}"), "x")), 60_000);
+    server.fill((0..9).map(|number| (format!("mutex:job:{number}"), "worker-1")), 60_000);
+    server.fill([("mutex:job:77", "worker-1"), ("config", "1")], FOREVER);
+    server.fill([("lease:9", "worker-2")], 2 * 365 * 24 * 3_600_000);
+    let found = detected(&server, &[]);
+    let group = |pattern: &str| {
+        let groups = found["groups"].as_array().unwrap();
+        groups.iter().find(|group| group["pattern"] == pattern).unwrap().clone()
+    };
+    let counts = |pattern: &str| {
+        let group = group(pattern);
+        (group["no_expiry"].clone(), group["over_a_year"].clone())
+    };
+    assert_eq!(counts("mutex:job:{n}"), (json!(1), json!(0)), "{found:#}");
+    assert_eq!(counts("lease:{n}"), (json!(0), json!(1)), "{found:#}");
+    assert_eq!(counts("sess:{n}"), (json!(0), json!(0)), "{found:#}");
+    let text = server.idemctl(&["detect"]).exits(0).text();
+    let at = |pattern: &str| text.find(pattern).unwrap();
+    assert!(
+        at("\nmutex:job:{n}") < at("\nsess:{n}") && at("\nconfig") < at("\nsess:{n}"),
+        "{text}"
+    );
+    let some = detected(&server, &["--match", "mutex:*"]);
+    assert_eq!((&some["sampled"], &some["keys"]), (&json!(10), &json!(10)), "{some:#}");
+    assert_eq!(some["groups"].as_array().unwrap().len(), 1, "{some:#}");
+    server.idemctl(&["detect", "--match", "mutex:["]).exits(2).says("--match");
 }

@@ -45,7 +45,7 @@ fn a_failure_is_not_a_completed_result_and_a_lock_has_no_response() {
     assert_eq!(counts, [3, 1, 2, 0].map(serde_json::Value::from).each_ref());
     assert_eq!(document["not_compared"]["response"], 1);
     let run = server.idemctl(&["duplicates", "--same", "/order/id"]).exits(1);
-    run.says("1 group, of which 0 have two or more completed results.");
+    run.says("In 0 of 1 groups, two or more operations completed.");
     let completed = found(&server, &[&BY_ORDER[..], &["--status", "2xx"]].concat()).exits(0);
     assert_eq!(completed.json()["records"], 1);
 }

@@ -48,7 +48,7 @@ fn all_planted_pairs_are_found() {
 
     let table = server.idemctl(&[&["duplicates"], &words[..]].concat()).exits(1);
     table
-        .says("40 groups, of which 40 have two or more completed results.")
+        .says("In 40 of 40 groups, two or more operations completed.")
         .shows("/order/id \"twice-7\"  2 completed results\n")
         .shows("  pair-7-1  reference");
 
@@ -103,7 +103,7 @@ fn lines_fit_a_narrow_terminal() {
     let words = ["duplicates", "--same", "/order/id"];
     let run = shown_on(80, &server.command(), &words).exits(1);
     let text = plain(&run);
-    let (table, _) = text.split_once("1 group").unwrap();
+    let (table, _) = text.split_once("In 1 of 1 groups").unwrap();
     for line in table.lines() {
         assert!(line.chars().count() <= 80, "{line}\n{text}");
     }

@@ -29,9 +29,8 @@ fn causes(exploration: &Value) -> Vec<String> {
 fn what_no_script_can_prevent_does_not_count() {
     let shown = explore(&["reference"]).exits(0);
     let text = shown.text();
-    let line = "environment: one-effect after 1 expiry or 1 late failing handler";
-    let first =
-        format!("reference: no schema bug within the bounds\n  {line}. Every lock has this");
+    let line = "environment, as with every lock: one-effect\n";
+    let first = format!("reference: no schema bug within the bounds\n  {line}");
     assert!(text.starts_with(&first), "{text}");
     assert!(!text.contains("BROKEN") && !text.contains("Expected: "), "{text}");
     let explored = only(&explore(&["reference", "-o", "json"]).exits(0));
@@ -49,10 +48,7 @@ fn what_no_script_can_prevent_does_not_count() {
 fn what_the_file_admits_counts_only_with_strict() {
     let text = explore(&["go-middleware"]).exits(0).text();
     assert!(text.starts_with("go-middleware: no schema bug within the bounds\n"), "{text}");
-    assert!(
-        text.contains("\n  not fenced (`checks_owner` false): owner-only after 1 expiry"),
-        "{text}"
-    );
+    assert!(text.contains("\n  not fenced (`checks_owner` false): owner-only\n"), "{text}");
     let text = explore(&["go-middleware", "--strict"]).exits(1).text();
     assert!(text.starts_with("go-middleware: not fenced: 1 broken invariant\n"), "{text}");
     explore(&["reference", "--strict"]).exits(0);

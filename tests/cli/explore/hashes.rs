@@ -198,5 +198,5 @@ fn a_hash_is_explained() {
         .idemctl(&["inspect", "order-1", "--schema", "mine", "--schema-dir", &dir, "--explain"])
         .exits(0);
     run.shows("after 1 lost lock TTL, in 2 steps; the worker that took the lock is still running");
-    run.shows("the TTL of the lock is removed: lock of worker 1, never expires");
+    run.shows("✗ the TTL of the lock is removed  lock of worker 1, never expires");
 }

@@ -110,7 +110,7 @@ fn a_failover_loses_the_lock_and_the_renewal_after_it() {
     let words = ["explore", "--replay", token, "--schema-dir", dir, "--sandbox"];
     let text = run(shortens.folder(), &words).exits(1).text();
     assert!(
-        text.contains("the master fails before its last 2 writes are on the replica: nothing"),
+        text.contains("the master fails before its last 2 writes are on the replica  nothing"),
         "{text}"
     );
 }

@@ -107,7 +107,10 @@ fn a_restart_takes_all_keys_at_once() {
     let two_keys = with_only("event-driven", "restart=1");
     assert_eq!(two_keys["one-effect"], [("restart=1".to_owned(), 5)]);
     let token = "1:event-consumer,event-consumer:s0.s0.e0.s1.s0.s1.b0";
-    explore(&["--replay", token]).exits(0).shows("✗ it restarts without its data: nothing");
+    let text = explore(&["--replay", token]).exits(0).text();
+    let restart =
+        text.lines().find(|line| line.contains("✗ it restarts without its data")).unwrap();
+    assert!(restart.ends_with(" nothing"), "{text}");
     // Without a key there is nothing to lose.
     explore(&["--replay", "1:express:b0"]).exits(2).says("step 1 (b0) cannot happen there");
     let server = crate::support::Server::start();
@@ -150,7 +153,9 @@ fn delays_and_expiries_share_a_limit() {
 #[test]
 fn a_delay_is_half_of_the_time_until_the_next_deadline() {
     let text = explore(&["--replay", "1:express:s0.d0.d0.x0"]).exits(0).text();
-    for line in ["✗ 15s pass: lock of worker 1, 15s", "✗ 7s pass: lock of worker 1, 8s"] {
-        assert!(text.contains(line), "{text}");
+    for (step, holds) in
+        [("✗ 15s pass ", "lock of worker 1, 15s"), ("✗ 7s pass ", "lock of worker 1, 8s")]
+    {
+        assert!(text.lines().any(|line| line.contains(step) && line.ends_with(holds)), "{text}");
     }
 }

@@ -208,7 +208,7 @@ fn the_report_fits_a_narrow_terminal_and_shows_the_pair() {
     let words = [&race[..], &["--think-time", "10ms"]].concat();
     let run = server.idemctl(&words).exits(0);
     let text = run.text();
-    let verdict = "At most one of 50 simultaneous requests got the lock in each round of go-middleware. race judges begin only, and would not detect a flaw rarer than 1 in 150 lock attempts.\nWith check-then-act, up to ";
+    let verdict = "At most one of 50 simultaneous requests got the lock in each round of go-middleware. race judges begin only, and would not detect a flaw rarer than 1 in 150 lock attempts.\nFor comparison: with check-then-act instead of these scripts, up to ";
     assert!(text.starts_with(verdict), "{text}");
     assert!(text.contains("\n50 workers, 3 rounds, each on one fresh key\n"), "{text}");
     assert!(text.contains("\nno violation in 150  go-middleware"), "{text}");
