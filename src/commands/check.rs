@@ -150,6 +150,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
                 let line = session.ui.invocation().command_line(words);
                 session.ui.data(format!("{line}\n"))?;
             }
+            if let Some(line) = plugin::outlasting(&health) {
+                session.ui.data(fold::lines(&line, 0, session.ui.view().width))?;
+            }
             if let Some(count @ 1..) = health.unrecognised_no_expiry {
                 let keys = words::counted(count, "Redis key");
                 let line = session.ui.invocation().command_line(["detect"]);

@@ -140,7 +140,6 @@ fn summary(health: &Health, limits: &Limits) -> String {
             few => vec![format!("{}, below the thresholds", few.join("; "))],
         },
     };
-    clauses.extend(outlasting(health));
     clauses.extend(coverage::without_keys(&health.without_keys));
     clauses.extend(unread(health));
     clauses.join("; ")
@@ -149,7 +148,7 @@ fn summary(health: &Health, limits: &Limits) -> String {
 /// A note about locks that outlast a default lock TTL. They may be stuck or not: that depends on
 /// the deployment's lock TTL, which is not configured. Which of them are read may differ from run to
 /// run, and alerts are compared by their text, so that only the schemas are named.
-fn outlasting(health: &Health) -> Option<String> {
+pub fn outlasting(health: &Health) -> Option<String> {
     let mut names = BTreeSet::new();
     if health.outlasting_is_partial {
         names.clone_from(&health.outlasting_unread);

@@ -17,8 +17,9 @@ fn says(run: Run, code: i32, status: &str) -> String {
     let run = run.exits(code);
     let line = run.text();
     assert!(line.starts_with(&format!("IDEMCTL {status} - ")), "{}", run.all());
-    // Behind the status line stand only commands.
-    assert!(line.lines().skip(1).all(|more| more.contains("idemctl ")), "{line}");
+    // Behind the status line stand the next commands, and what may be wrong or not.
+    let is_more = |more: &str| more.contains("idemctl ") || more.starts_with("locks of ");
+    assert!(line.lines().skip(1).all(is_more), "{line}");
     line
 }
 
