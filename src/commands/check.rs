@@ -69,7 +69,8 @@ pub struct Args {
 
     /// Output format
     ///
-    /// `table` prints the status line and the next command, `json` one object, and `jsonl` one object on one line.
+    /// `table` prints the status line and the next command, `json` one object, and `jsonl` one object
+    /// on one line.
     #[arg(short, long, value_enum, default_value_t)]
     pub(crate) output: Output,
 

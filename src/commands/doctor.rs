@@ -36,10 +36,10 @@ const LARGEST_ACCEPTED: u64 = 1024 * 1024;
 /// TTLs and the memory, and says what they mean for idempotency. It only reads: a sample of 500
 /// keys, and the expiries of all keys for up to 10 s.
 ///
-/// Each row has a fact with its evidence. -v, and --only CODE, also print what can happen and what
-/// to do. The evidence is `measured` (a server reported it), `configured` (the context, an option or a schema states it),
-/// `estimated` (from a sample or a schema's defaults), or `unknown` (the server did not answer;
-/// then doctor names the command, and the ACL rule that allows it).
+/// Each row has a fact. -v, and --only CODE, also print its evidence, what can happen and what to
+/// do. The evidence is `measured` (a server reported it), `configured` (the context, an option or a
+/// schema states it), `estimated` (from a sample or a schema's defaults), or `unknown` (the server
+/// did not answer; then doctor names the command, and the ACL rule that allows it).
 ///
 /// If `explore` models the fault (eviction, lost writes of a failover or crash, restart, expiry, a
 /// lost lock TTL), doctor explores the schemas in use with this fault alone, on a temporary local

@@ -160,7 +160,7 @@ pub fn text(all: &[Detected], invocation: &Invocation, view: View, explains: boo
 fn claimed_columns<'a>() -> Vec<Column<&'a Detected>> {
     vec![
         Column::number("STUCK", 0, |of: &&Detected| match of.group.stuck {
-            Some(stuck) => stuck.to_string(),
+            Some(stuck) => in_sample(of, stuck),
             None => "unknown".to_owned(),
         }),
         Column::number("KEYS", 0, |of| count(of)),
@@ -214,6 +214,12 @@ fn schema(group: &KeyGroup, guess: &Guess) -> String {
     text
 }
 
+/// How many keys of the sample there are: `3+` if the keyspace may have more.
+fn in_sample(detected: &Detected, count: usize) -> String {
+    let more = if detected.is_exact { "" } else { "+" };
+    format!("{count}{more}")
+}
+
 fn count(detected: &Detected) -> String {
     let sign = if detected.is_exact { "" } else { "~" };
     format!("{sign}{}", detected.keys)
@@ -239,8 +245,8 @@ fn columns_of_nobody<'a>() -> [Column<&'a Detected>; 6] {
         Column::shortened("PATTERN", 0, |of: &&Detected| escape::text(of.group.pattern.as_bytes())),
         Column::text("TYPE", 1, |of| escape::text(of.group.kind.as_bytes())),
         Column::number("KEYS", 0, |of| count(of)),
-        Column::number("NO EXPIRY", 0, |of| of.group.no_expiry.to_string()),
-        Column::number("OVER 1 YEAR", 2, |of| of.group.over_a_year.to_string()),
+        Column::number("NO EXPIRY", 0, |of| in_sample(of, of.group.no_expiry)),
+        Column::number("OVER 1 YEAR", 2, |of| in_sample(of, of.group.over_a_year)),
         Column::folded("NOTE", 0, |of| {
             let mut note = of.group.evidence.clone();
             for other in &of.group.others {

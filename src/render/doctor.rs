@@ -79,6 +79,9 @@ pub(crate) fn page(
         if explains || judgement.evidence == FactEvidence::Estimated {
             fact += &view.palette.dim(&format!(" ({})", judgement.evidence.as_str()));
         }
+        if let Some(Acceptance { reason, expires, .. }) = &statement.accepted {
+            fact += &escape::text(format!(" (accepted until {expires}: {reason})").as_bytes());
+        }
         page.beside(&label, SEVERITY + code_columns, &fact);
         if explains && judgement.severity != CheckSeverity::Ok {
             explain(&mut page, statement, run);
@@ -160,9 +163,6 @@ fn explain(page: &mut Page, statement: &Statement, run: &DoctorRun<'_>) {
     }
     if let Some(remedy) = statement.remedy() {
         field("Remedy", &run.invocation.complete(&remedy));
-    }
-    if let Some(Acceptance { reason, expires, .. }) = &statement.accepted {
-        field("Accepted", &format!("until {expires} ({reason})"));
     }
     page.line("");
 }

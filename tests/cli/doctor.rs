@@ -393,8 +393,8 @@ fn an_acceptance_silences_a_finding_until_it_expires() {
         server.idemctl(&["doctor", "--only", "persistence", "--accept", &file])
     };
     let silent = accept("9999-01-01").exits(0);
-    silent.shows("Accepted      until 9999-01-01 (a cache)");
-    accept("2026-01-02").exits(1).shows("Accepted      until 2026-01-02 (a cache)");
+    silent.shows("(accepted until 9999-01-01: a cache)");
+    accept("2026-01-02").exits(1).shows("(accepted until 2026-01-02: a cache)");
     let missing = server.folder().join("nothing").display().to_string();
     server.idemctl(&["doctor", "--accept", &missing]).exits(2).says("--accept");
     accept("\"tomorrow\"").exits(2).says("--accept");

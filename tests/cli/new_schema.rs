@@ -318,6 +318,18 @@ fn a_glob_that_matches_nothing_drafts_nothing() {
     assert!(!folder(&server, "x").exists());
 }
 
+/// Rule: the draft reads every key that was asked for, not only those of the sample. Revert: with the
+/// common text of the sample, the locks of other merchants are outside.
+#[test]
+fn the_draft_has_the_pattern_that_was_asked_for() {
+    let server = Server::holding(&[
+        ("API_LOCK_merchant_77_Payments_pay_118", "req-1", 60_000),
+        ("API_LOCK_merchant_77_Payments_pay_119", "req-2", 60_000),
+    ]);
+    let draft = drafted_from(&server, "locks", "API_LOCK_*");
+    has_lines(&draft, &[r#"record = "API_LOCK_{key}""#]);
+}
+
 /// Rule: a copy claims the same Redis keys as its original, so that it is read only where somebody names it. Revert: without the line
 /// that has the word DECIDE, each record is two.
 #[test]

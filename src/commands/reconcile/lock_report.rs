@@ -119,7 +119,11 @@ pub(super) fn table(locks: &[ReconciledLock], view: View, is_verbose: bool) -> S
             plan: lock.words(),
         };
         let key = escape::key(&lock.record.key);
-        match rows.iter_mut().find(|(_, known)| is_grouped && *known == row) {
+        let mut equal = None;
+        if is_grouped {
+            equal = rows.iter_mut().find(|(_, known)| *known == row);
+        }
+        match equal {
             Some((keys, _)) => keys.push(key),
             None => rows.push((vec![key], row)),
         }

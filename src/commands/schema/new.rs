@@ -79,7 +79,7 @@ pub(super) async fn new(session: &mut Session, args: Args) -> Result<Exit> {
             Some(glob) => matching(session, glob).await?,
             None => samples(session, &args.from).await?,
         };
-        Files { toml: draft(&args.name, &samples), scripts: Vec::new() }
+        Files { toml: draft(&args.name, &samples, args.glob.as_deref()), scripts: Vec::new() }
     };
     schemas::write_new(&folder, &files).map_err(|error| {
         CommandError::usage(format!("cannot make {}: {error}", folder.display()))

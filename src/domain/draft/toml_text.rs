@@ -25,11 +25,15 @@ pub(crate) const DECIDE: &str = "DECIDE";
 pub(crate) const DRAFT: &str = "# A file with the word DECIDE is a draft, which is read only if \
     --schema or a context names it.";
 
-/// The text of a schema with this name, drafted from these strings and hashes.
-pub(crate) fn draft(name: &str, seen: &[KeyState]) -> String {
+/// The text of a schema with this name, drafted from these strings and hashes, which match the glob
+/// if there is one.
+pub(crate) fn draft(name: &str, seen: &[KeyState], glob: Option<&str>) -> String {
     let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
     let count = seen.len();
-    let template = quoted(&template(&keys));
+    let template = quoted(&match glob {
+        Some(glob) => template_of_glob(glob.as_bytes()),
+        None => template(&keys),
+    });
     let mut text = format!(
         r#"# Drafted from {count} Redis keys.
 # The file says how records look; idemctl-schema(5) says how the service's steps are described, too.
@@ -187,6 +191,31 @@ fn literal(value: &Value) -> String {
     }
 }
 
+/// The template of the Redis keys that match a glob: the text before its first wildcard and after its
+/// last one. It is never narrower than the glob, because locks outside it would not be seen.
+fn template_of_glob(glob: &[u8]) -> String {
+    let mut before = None;
+    let mut text = Vec::new();
+    let mut bytes = glob.iter().copied();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => text.extend(bytes.next()),
+            b'*' | b'?' | b'[' => {
+                if byte == b'[' {
+                    bytes.find(|inner| *inner == b']');
+                }
+                let literal = std::mem::take(&mut text);
+                before.get_or_insert(literal);
+            }
+            _ => text.push(byte),
+        }
+    }
+    match before {
+        Some(before) => KeyTemplate::around(&before, &text).display(),
+        None => template(&[&text]),
+    }
+}
+
 /// The template of these Redis keys, as `schema.toml` writes templates: the text before and after
 /// the idempotency key, up to a separator. A single key does not show where the idempotency key
 /// begins; its last part is the likeliest.
@@ -234,5 +263,19 @@ mod tests {
         assert_eq!(of(&["qo_a-1", "qo_b-1"]), "qo_{key}");
         assert_eq!(of(&["abc"]), "{key}");
         assert_eq!(of(&["{shop}:a", "{shop}:b"]), r"\{shop\}:{key}");
+    }
+
+    #[test]
+    fn the_template_of_a_glob_is_never_narrower() {
+        for (glob, template) in [
+            ("API_LOCK_*", "API_LOCK_{key}"),
+            ("pay:*:lock", "pay:{key}:lock"),
+            ("pay:*:lock:*", "pay:{key}"),
+            (r"pay:\[x\]:[0-9]?*", "pay:[x]:{key}"),
+            ("*", "{key}"),
+            ("pay:v1:abc", "pay:v1:{key}"),
+        ] {
+            assert_eq!(template_of_glob(glob.as_bytes()), template, "{glob}");
+        }
     }
 }
