@@ -31,6 +31,13 @@ pub fn in_backup(file: Option<&str>) -> String {
     }
 }
 
+/// Prints the way back to a person; the output of a script need not repeat it.
+pub fn print_way_back(session: &mut Session) {
+    if session.ui.out_is_terminal() {
+        session.ui.hint("`idemctl undo` takes this back");
+    }
+}
+
 /// Prints how many changes were made whose replies were lost, as reading back showed.
 pub fn print_read_back(session: &mut Session, count: u64) {
     if count > 0 {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::{in_backup, show_record, write_report};
+use crate::change::{in_backup, print_way_back, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
@@ -123,6 +123,7 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
         let backup = in_backup(locks.backup());
         session.ui.status(&format!("Unlocked {}{backup}", escape::key(&record.key)));
         read_back(session, &record, key_index).await;
+        print_way_back(session);
     }
     ended?;
     locks.exit()

@@ -286,6 +286,9 @@ impl ListRun<'_> {
                 "no room for {names}; pipe the output into `less -S` to see all columns"
             ));
         }
+        if rows.have_findings() && !is_watch && session.ui.out_is_terminal() {
+            session.ui.hint("`idemctl inspect KEY` says what a finding means, and what to do");
+        }
         if shown > 0 && !is_watch && rows.shortened_a_key() {
             session.ui.hint("some keys are shortened; -o name prints them whole");
         }

@@ -43,7 +43,9 @@ use self::limit::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
+use crate::change::{
+    in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
+};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::schema::Catalog;
 use crate::domain::select::Rate;
@@ -319,6 +321,7 @@ async fn print_outcome(
     )?;
     if total > 0 {
         session.ui.status(&so_far);
+        print_way_back(session);
     }
     let changed = outcomes.changed_meanwhile + outcomes.renewed;
     let more = [

@@ -11,7 +11,9 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::{in_backup, print_left, print_read_back, require_finished, write_report};
+use crate::change::{
+    in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
+};
 use crate::domain::history::EXPIRED;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
@@ -252,6 +254,9 @@ fn print_outcome(
     print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
     session.ui.status(&format!("Swept: {so_far}"));
+    if outcomes.done > 0 {
+        print_way_back(session);
+    }
     let because = match &outcomes.owner_unknown_because {
         Some(why) => format!(" ({why})"),
         None => String::new(),

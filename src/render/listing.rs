@@ -9,8 +9,11 @@ use super::style::{View, severity_style};
 use super::table::{self, GAP, Room};
 use crate::domain::record::Record;
 
-/// The least columns of a key on a terminal. Longer ones are shortened in the middle.
+/// The least columns of a key on a narrow terminal. Longer ones are shortened in the middle.
 const KEY_COLUMNS: usize = 20;
+
+/// The width from which keys are whole, and other columns are left out for them.
+const WIDE: usize = 120;
 
 /// The widest column. Longer cells move the next columns to the right.
 const MAX_COLUMNS: usize = 100;
@@ -73,8 +76,8 @@ impl Listing {
     fn leave_out(&mut self, width: usize) {
         let mut rooms = Vec::with_capacity(self.shown.len());
         for (column, natural) in &self.shown {
-            let is_key = column.name == "key";
-            let least = if is_key { KEY_COLUMNS.min(*natural) } else { *natural };
+            let is_cut = column.name == "key" && width < WIDE;
+            let least = if is_cut { KEY_COLUMNS.min(*natural) } else { *natural };
             rooms.push(Room { natural: *natural, least, rank: column.rank });
         }
         let widths = table::fit(Some(width), &rooms);

@@ -77,6 +77,8 @@ pub(super) struct ListRows<'a> {
     limit: usize,
     shown: usize,
     cut: bool,
+    /// True if a shown record has a finding.
+    has_findings: bool,
     /// The text of the last page. The next page reuses its memory.
     page: String,
 }
@@ -126,6 +128,7 @@ impl<'a> ListRows<'a> {
             limit,
             shown: 0,
             cut: false,
+            has_findings: false,
             page: String::new(),
         }
     }
@@ -164,6 +167,11 @@ impl<'a> ListRows<'a> {
     /// The columns of `-o wide` that have values and no room on the terminal, by their headings.
     pub(super) fn without_room(&self) -> Vec<String> {
         if self.args.show.output == Format::Wide { self.listing.without_room() } else { Vec::new() }
+    }
+
+    /// True if a shown record has a finding.
+    pub(super) fn have_findings(&self) -> bool {
+        self.has_findings
     }
 
     /// True if a key was shortened, so that it cannot be copied.
@@ -249,6 +257,7 @@ impl<'a> ListRows<'a> {
         if records.is_empty() {
             return Ok(());
         }
+        self.has_findings |= records.iter().any(|record| !record.findings.is_empty());
         match self.args.show.output {
             Format::Text | Format::Wide => {
                 if self.shown == 0 {
