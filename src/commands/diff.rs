@@ -20,7 +20,7 @@ use crate::interrupt::Interrupt;
 use crate::render::difference::{self, DifferenceRow};
 use crate::render::document::Streamed;
 use crate::render::record_json::RecordJson;
-use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_left_out};
+use crate::scan::{Lengths, RecordFilter, Scan, ScanEnd, ScanQuery, ScanReport, show_coverage};
 use crate::session::Session;
 use crate::store::ReadLimit;
 
@@ -308,7 +308,7 @@ impl Diff {
                 .ui
                 .warning(&format!("{forbidden}; records of the first snapshot may appear as gone"));
         }
-        show_left_out(session, &report.coverage, &catalog);
+        show_coverage(session, &report.coverage, &catalog);
         Ok(report)
     }
 

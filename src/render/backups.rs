@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
+use super::history::op_id;
 use super::style::View;
 use super::table::{Column, of_columns};
-use super::{escape, words};
+use super::words;
 use crate::domain::change::provenance::Provenance;
 
 /// One backup. Fields that an older idemctl did not write are empty.
@@ -27,28 +28,34 @@ pub struct BackupSummary<'a> {
     pub why: Option<&'a str>,
 }
 
+/// A row of the table. A terminal shows short IDs.
+struct Row<'a> {
+    backup: &'a BackupSummary<'a>,
+    is_short: bool,
+}
+
 /// The table. A file is shown by its whole name, because the name contains the time and the
 /// command.
 pub fn table(view: View, backups: &[BackupSummary<'_>]) -> String {
     // The directory is left to JSON, because it would push the other columns out of view.
     let columns = [
-        Column::shortened("OP", 0, |backup: &BackupSummary<'_>| {
-            backup.op.map_or_else(none, escape::again)
+        Column::text("OP", 0, |row: &Row<'_>| match row.backup.op {
+            Some(op) => op_id(op, row.is_short),
+            None => "-".to_owned(),
         }),
-        Column::number("KEYS", 1, |backup| backup.redis_keys.to_string()),
-        Column::text("SIZE", 3, |backup| words::bytes(backup.bytes)),
-        Column::text("STATE", 0, |backup| backup.state.to_owned()),
-        Column::text("FILE", 0, |backup| {
-            backup.file.rsplit('/').next().unwrap_or(&backup.file).to_owned()
+        Column::number("KEYS", 1, |row| row.backup.redis_keys.to_string()),
+        Column::text("SIZE", 3, |row| words::bytes(row.backup.bytes)),
+        Column::text("STATE", 0, |row| row.backup.state.to_owned()),
+        Column::text("FILE", 0, |row| {
+            let file = &row.backup.file;
+            file.rsplit('/').next().unwrap_or(file).to_owned()
         }),
-        Column::shortened("FROM", 2, |backup| match backup.from {
+        Column::shortened("FROM", 2, |row| match row.backup.from {
             Some(from) => format!("{}/{}", from.address, from.db),
-            None => none(),
+            None => "-".to_owned(),
         }),
     ];
-    of_columns(view, &columns, backups)
-}
-
-fn none() -> String {
-    "-".to_owned()
+    let is_short = view.width.is_some();
+    let rows: Vec<_> = backups.iter().map(|backup| Row { backup, is_short }).collect();
+    of_columns(view, &columns, &rows)
 }

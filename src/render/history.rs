@@ -171,7 +171,7 @@ pub fn table(view: View, operations: &[ShownOperation<'_>]) -> String {
     of_columns(view, &columns, &rows)
 }
 
-fn op_id(op: &str, is_short: bool) -> String {
+pub(super) fn op_id(op: &str, is_short: bool) -> String {
     let op = escape::again(op);
     if is_short { op.chars().take(SHORT_OP).collect() } else { op }
 }

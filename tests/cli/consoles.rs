@@ -79,7 +79,8 @@ fn played_on(
     columns: Option<u16>,
     read: fn(&Run) -> String,
 ) -> Vec<Vec<String>> {
-    let home = tempfile::tempdir().unwrap();
+    // Its length decides where lines fold, so that it is the same on every machine.
+    let home = tempfile::Builder::new().prefix("home-").tempdir_in("/tmp").unwrap();
     let script: String =
         commands.iter().map(|shown| format!("echo '{MARK}'\n{}\n", shown.command)).collect();
     // A person has a default context, so that the lines that idemctl prints need no server.
@@ -251,8 +252,13 @@ fn the_consoles_of_the_documents_show_what_is_printed() {
             fs::write(&file, written(&pieces, &printed)).unwrap();
         }
         for (shown, printed) in shown.iter().zip(&printed) {
-            let same = matches(&shown.output, printed)
-                || (std::env::var_os("IDEMCTL_BLESS").is_some() && !leaves_out(shown));
+            // Where a line folds depends on the digits of a number.
+            let is_same = match columns {
+                Some(_) => is_line(&shown.output.join(" "), &printed.join(" ")),
+                None => matches(&shown.output, printed),
+            };
+            let same =
+                is_same || (std::env::var_os("IDEMCTL_BLESS").is_some() && !leaves_out(shown));
             assert!(
                 same,
                 "{name}: $ {}\nshown:\n{}\n\nprinted:\n{}\n\n`make generate` writes it anew",

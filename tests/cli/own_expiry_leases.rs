@@ -215,7 +215,7 @@ fn a_lease_ends_also_if_its_last_moment_belongs_to_it() {
     let blind = FINISH.replace(" or value.token ~= ARGV[1]", "");
     let unchecked = SCHEMA.replace("[complete]\nchecks_owner = true", "[complete]");
     let text = explored(&unchecked, &strict, &blind);
-    assert!(text.contains("owner-only after 1 expiry"), "{text}");
+    assert!(text.contains("not fenced (`checks_owner` false): owner-only\n"), "{text}");
 }
 
 /// Rule: a result whose members a script writes in another order is the same result. Revert: without
@@ -244,7 +244,10 @@ return 1
     let blind = shuffled.replace("value.token == ARGV[1]", "true");
     let unchecked = keeps.replace("[complete]\nchecks_owner = true", "[complete]");
     let text = explored(&unchecked, CLAIM, &blind);
-    assert!(text.contains("result-not-replaced after 1 expiry"), "{text}");
+    assert!(
+        text.contains("not fenced (`checks_owner` false): result-not-replaced, owner-only\n"),
+        "{text}"
+    );
 }
 
 /// A script that returns the fields of a response one by one, also those of a failure.

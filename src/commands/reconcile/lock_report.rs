@@ -1,5 +1,7 @@
 //! What a run reports: the table before the question, and what became of each lock.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::find::{Found, UnreconciledKey};
@@ -12,9 +14,6 @@ use crate::render::style::View;
 use crate::render::table::{Column, of_columns};
 use crate::render::{columns, document, escape, words};
 use crate::session::Session;
-
-/// How many locks that are not reconciled are named on stderr.
-const MAX_NAMED: usize = 20;
 
 /// How many locks have each fate.
 #[derive(Default)]
@@ -88,7 +87,7 @@ fn list(counts: &[(&str, usize)]) -> String {
     words.join(", ")
 }
 
-/// The most keys that a row of several locks names.
+/// The most keys of which the same is said that are named.
 const SAMPLE: usize = 3;
 
 /// One lock, or locks of which all the same is known and planned.
@@ -224,16 +223,21 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found) {
         let locks = words::counted(found.alive, "lock");
         session.ui.status(&format!("Left alone: {locks} whose owner is alive"));
     }
-    for UnreconciledKey { key, schema, why } in found.left_out.iter().take(MAX_NAMED) {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for UnreconciledKey { key, schema, why } in &found.left_out {
         let schema = match schema {
             Some(schema) => format!(" ({schema})"),
             None => String::new(),
         };
-        session.ui.status(&format!("Not reconciled: {}{schema}: {why}", escape::key(key)));
+        by_reason.entry(why).or_default().push(format!("{}{schema}", escape::key(key)));
     }
-    if found.left_out.len() > MAX_NAMED {
-        let more = found.left_out.len() - MAX_NAMED;
-        session.ui.status(&format!("Not reconciled: {more} more; -o json names all of them"));
+    for (why, keys) in by_reason {
+        let named = if session.ui.is_verbose() { keys.len() } else { keys.len().min(SAMPLE) };
+        let more = match keys.len() - named {
+            0 => String::new(),
+            more => format!(" and {more} more (-v names them)"),
+        };
+        session.ui.status(&format!("Not reconciled: {}{more}: {why}", keys[..named].join(", ")));
     }
     let maybe_extended = found.renewed + found.young_by_deadline;
     if maybe_extended > 0 {
