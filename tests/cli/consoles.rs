@@ -135,6 +135,10 @@ fn constant(line: &str) -> String {
 fn constant_word(word: &str) -> String {
     let bar = |letter: char| ('\u{2580}'..='\u{259f}').contains(&letter);
     let bare: String = word.chars().filter(|letter| !bar(*letter)).collect();
+    // Some identifiers look like a time in days.
+    if bare.len() >= 8 && bare.bytes().all(|letter| letter.is_ascii_hexdigit()) {
+        return "ID".to_owned();
+    }
     let punctuation = bare.len() - bare.trim_end_matches([',', ';', ':', '.', ')']).len();
     let (value, end) = bare.split_at(bare.len() - punctuation);
     let measure = value
@@ -305,7 +309,10 @@ fn texts(svg: &str) -> Vec<String> {
         for part in line.split('<') {
             text.push_str(part.split_once('>').map_or("", |(_, text)| text));
         }
-        texts.push(constant(&text));
+        // Only Redis 7.2 and later can tell it.
+        if !text.trim_start().starts_with("Idle ") {
+            texts.push(constant(&text));
+        }
     }
     texts
 }
