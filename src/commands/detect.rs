@@ -117,7 +117,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     show(session, args.output, &all, &scope)?;
     report(session, &reader, &sampler, &scope).await;
     if all.iter().any(|detected| detected.group.stuck > Some(0)) {
-        session.ui.hint("`idemctl list --finding no-expiry --schema SCHEMA` lists stuck locks");
+        session.ui.hint("`idemctl list --finding no-expiry` lists stuck locks");
     }
     let can_adopt = all.iter().any(|detected| matches!(detected.next, Next::Adopt(..)));
     if can_adopt && session.settings.context_name().is_none() {
