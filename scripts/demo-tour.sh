@@ -24,7 +24,7 @@ show() {
   esac
 }
 
-say "Are locks stuck? Retries of their requests are rejected, and nobody will release them."
+say "Are locks stuck? Retries of their requests are rejected until an operator removes them."
 show 0 idemctl list --finding no-expiry
 
 key=$(idemctl list --schema event-consumer --state in-progress --finding no-expiry -o jsonl --limit 1 | grep -o '"key": *"[^"]*"' | head -n 1 | sed 's/.*"\([^"]*\)"$/\1/')

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
 
 use crate::domain::select::top_n::Order;
-use crate::render::columns::{COLUMNS, Column};
+use crate::render::columns::{COLUMNS, RecordColumn};
 use crate::render::style::Color;
 use crate::terminal::ui::Talk;
 
@@ -86,7 +86,7 @@ pub(crate) struct ShowArgs {
 
     /// Columns of a table, csv or tsv, in this order, by their names in csv
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = columns())]
-    pub(crate) columns: Vec<&'static Column>,
+    pub(crate) columns: Vec<&'static RecordColumn>,
 
     /// Do not put a ' before csv and tsv cells that begin with = + - @
     #[arg(long)]
@@ -164,7 +164,7 @@ impl From<Sort> for Order {
 }
 
 /// Columns by the headings of csv, or by the shorter names that tables show.
-fn columns() -> impl TypedValueParser<Value = &'static Column> {
+fn columns() -> impl TypedValueParser<Value = &'static RecordColumn> {
     let names = COLUMNS.iter().map(|column| PossibleValue::new(column.name).alias(column.alias));
     PossibleValuesParser::new(names).try_map(|given| {
         let mut columns = COLUMNS.iter();

@@ -425,10 +425,7 @@ fn report_no_record(
         session.ui.status(&format!("{key}: no record on {}{part}", reader.name()));
         let checked: Vec<_> = found.checked.iter().map(|key| escape::text(key)).collect();
         session.ui.detail(&format!("checked {}", checked.join("  ")));
-        session.ui.hint(&format!(
-            "`idemctl log --only={}` shows whether it was changed from this machine",
-            word(&key)
-        ));
+        session.ui.hint("`idemctl log --records` shows the changes that this machine made");
         let mut schemas = catalog.chosen().iter();
         if schemas.any(|schema| schema.takes_prefix && !schema.has_fixed_prefix()) {
             session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");

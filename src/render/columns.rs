@@ -11,7 +11,7 @@ type Cell = fn(&Record) -> Option<String>;
 
 /// A column of a list of records.
 #[derive(Debug)]
-pub struct Column {
+pub struct RecordColumn {
     /// The heading in files for programs, in which the names of numbers include their unit.
     pub name: &'static str,
     /// Another name that the operator may use. The heading for people is made of it.
@@ -34,7 +34,7 @@ pub struct Column {
 }
 
 /// All columns, in the order of a table for people.
-pub static COLUMNS: [Column; 14] = [
+pub static COLUMNS: [RecordColumn; 14] = [
     column("key", "key", 0, |record| Some(escape::text(&record.key)))
         .shown_as("", |record| Some(escape::key(&record.key))),
     column("db", "db", 6, |record| Some(record.db?.to_string())),
@@ -70,8 +70,8 @@ pub static COLUMNS: [Column; 14] = [
     .wide(),
 ];
 
-const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) -> Column {
-    Column {
+const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) -> RecordColumn {
+    RecordColumn {
         name,
         alias,
         rank,
@@ -85,18 +85,18 @@ const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) 
 }
 
 /// The columns of a table for people. It has the status if the status selected the records.
-pub fn of_table(all_dbs: bool, by_status: bool) -> Vec<&'static Column> {
+pub fn of_table(all_dbs: bool, by_status: bool) -> Vec<&'static RecordColumn> {
     let mut columns = all(all_dbs);
     columns.retain(|column| !column.is_wide && (by_status || column.name != "status"));
     columns
 }
 
 /// All columns, with the database if the records of several are listed.
-pub fn all(all_dbs: bool) -> Vec<&'static Column> {
+pub fn all(all_dbs: bool) -> Vec<&'static RecordColumn> {
     COLUMNS.iter().filter(|column| all_dbs || column.name != "db").collect()
 }
 
-impl Column {
+impl RecordColumn {
     const fn of(self, field: ValueField) -> Self {
         Self { field: Some(field), ..self }
     }

@@ -4,7 +4,7 @@
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::columns::Column;
+use super::columns::RecordColumn;
 use super::style::{View, severity_style};
 use super::table::{self, GAP, Room};
 use crate::domain::record::Record;
@@ -23,20 +23,20 @@ const MAX_COLUMNS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Listing {
     view: View,
-    columns: Vec<&'static Column>,
+    columns: Vec<&'static RecordColumn>,
     /// True if the operator named the columns.
     are_named: bool,
     /// The columns that are shown, with their widths.
-    shown: Vec<(&'static Column, usize)>,
+    shown: Vec<(&'static RecordColumn, usize)>,
     /// Columns with values for which the terminal has no room.
-    without_room: Vec<&'static Column>,
+    without_room: Vec<&'static RecordColumn>,
     /// True if a key was shortened.
     shortened_a_key: bool,
 }
 
 impl Listing {
     /// A list with these columns, the key first.
-    pub fn new(view: View, columns: Vec<&'static Column>, are_named: bool) -> Self {
+    pub fn new(view: View, columns: Vec<&'static RecordColumn>, are_named: bool) -> Self {
         Self {
             view,
             columns,
@@ -141,7 +141,7 @@ impl Listing {
     }
 
     /// A cell with its colours and without them. Only problems of a record have a colour.
-    fn painted(&self, column: &Column, width: usize, record: &Record) -> (String, String) {
+    fn painted(&self, column: &RecordColumn, width: usize, record: &Record) -> (String, String) {
         let mut plain = column.shown(record);
         if column.name == "key" && self.is_fitted() {
             plain = table::shortened(&plain, width);

@@ -166,7 +166,7 @@ enum Fit {
     Right,
     /// Its middle is left out, because both ends tell keys apart.
     Middle,
-    /// It goes on in further lines.
+    /// It continues on further lines.
     Fold,
 }
 
@@ -251,8 +251,9 @@ pub(super) struct Room {
     pub(super) rank: u8,
 }
 
-/// The width of each column; `None` for a column that is left out. By rank, each column that has
-/// room for the least stays, and then the rest of the room goes to those that want more.
+/// The width of each column; `None` for a column that is left out. In the order of the ranks, each
+/// column for whose least width there is room is shown. The remaining room is then divided in the
+/// same order among the columns that want more.
 pub(super) fn fit(width: Option<usize>, rooms: &[Room]) -> Vec<Option<usize>> {
     let Some(width) = width else { return rooms.iter().map(|room| Some(room.natural)).collect() };
     let mut by_rank: Vec<usize> = (0..rooms.len()).collect();

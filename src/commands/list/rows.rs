@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::args::{Format, ShowArgs};
 use crate::domain::record::{Record, RecordName};
 use crate::domain::select::top_n::{Order, Top};
-use crate::render::columns::{self, Column, Separated};
+use crate::render::columns::{self, RecordColumn, Separated};
 use crate::render::document::Streamed;
 use crate::render::listing::Listing;
 use crate::render::{record_json, words};
@@ -64,7 +64,7 @@ pub(super) struct RowArgs {
 
 pub(super) struct ListRows<'a> {
     args: &'a RowArgs,
-    columns: Vec<&'static Column>,
+    columns: Vec<&'static RecordColumn>,
     listing: Listing,
     document: Streamed,
     top: Option<Top>,
