@@ -183,6 +183,11 @@ pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
 
 /// That the schema describes records, and not what the service does in this step.
 pub fn undescribed(record: &Record, step: &str) -> CommandError {
+    let schema = &record.schema;
+    if step == "complete" && schema.is_lock_alone() {
+        let stop = CommandError::usage(format!("{}: it has no result to store", schema.name));
+        return stop.changed_nothing().hint(removal_hint(record));
+    }
     let mut hint = format!("describe the step as [{step}] in schema.toml");
     if !record.seen.is_absent() {
         hint = format!("{}; or {hint}", removal_hint(record));

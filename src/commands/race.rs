@@ -127,7 +127,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         // Redis executes only a begin step of one script atomically, so the others are not expected
         // to pass.
         |schema| schema.origin == SchemaOrigin::BuiltIn && schema.begins_with_a_script(),
-        Schema::unplayable_because,
+        Schema::unraceable_because,
     )?;
     let plan = plan(&args, &schemas)?;
     // After Ctrl-C and SIGTERM, the test keys are still removed.
@@ -141,7 +141,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let schemas = runnable(session, &client, schemas)?;
     let mut runs = Vec::new();
     for schema in &schemas {
-        for strategy in strategies(&args.strategy) {
+        for strategy in strategies(&args.strategy, schema) {
             let run =
                 one_run(session, &mut connections, schema, strategy, &plan, &interrupt).await?;
             runs.push(run);
@@ -232,7 +232,7 @@ fn runnable(
     Ok(runnable)
 }
 
-fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
+fn strategies(args: &[StrategyArg], schema: &Schema) -> Vec<Strategy> {
     let mut strategies = Vec::new();
     for strategy in args {
         let strategy = Strategy::from(*strategy);
@@ -242,7 +242,14 @@ fn strategies(args: &[StrategyArg]) -> Vec<Strategy> {
     }
     // A schema's own steps come before the strategies they are compared with.
     strategies.sort_by_key(|strategy| *strategy != Strategy::Schema);
-    if strategies.is_empty() { vec![Strategy::Schema, Strategy::CheckThenAct] } else { strategies }
+    if !strategies.is_empty() {
+        return strategies;
+    }
+    // The workers of the comparison write the lock themselves.
+    match schema.write.lock_value {
+        Some(_) => vec![Strategy::Schema, Strategy::CheckThenAct],
+        None => vec![Strategy::Schema],
+    }
 }
 
 fn plan(args: &Args, schemas: &[Arc<Schema>]) -> Result<RacePlan> {

@@ -384,7 +384,7 @@ impl ReplyTable {
             lock,
             owner,
             result,
-            replays: false,
+            replays: None,
             fails: None,
             stuck: None,
             mistaken: None,
@@ -393,7 +393,7 @@ impl ReplyTable {
             let service = u8::try_from(number).unwrap_or(u8::MAX);
             let next = self.request(keys, service, self.workers)?;
             match next.reply.meaning {
-                Some(Meaning::Replay) => facts.replays = true,
+                Some(Meaning::Replay) => facts.replays = facts.replays.or(Some(service)),
                 Some(Meaning::Conflict) => {
                     if self.is_stuck(keys, service, &next)? {
                         facts.stuck = facts.stuck.or(Some(service));

@@ -7,7 +7,7 @@ use super::reply_table::{Callers, ReplyTable};
 use super::states::SearchState;
 use super::successors::{Rules, find_successors};
 use crate::domain::exploration::{
-    Act, AttributedReply, Invariant, KeysState, NextAction, Transition, invariants,
+    Act, AttributedReply, Invariant, KeysState, NextAction, Transition,
 };
 use crate::explore::reply_table::{StateServer, UnknownReply};
 
@@ -95,7 +95,7 @@ impl ScheduleTrace<'_> {
             None => NextAction::Nothing,
         };
         let mut violated = Vec::new();
-        for invariant in &invariants::ALL {
+        for invariant in self.rules.program.invariants.iter().copied() {
             // A violation that only a later request shows is reported with that request.
             if (invariant.is_violated)(&transition) && (invariant.shown_by)(&transition).is_none() {
                 violated.push(invariant);
@@ -124,7 +124,7 @@ impl ScheduleTrace<'_> {
         let outcome = self.replies.request(self.state.keys, service, caller)?;
         let mut violated = Vec::new();
         if let Some(last) = &self.last {
-            for invariant in &invariants::ALL {
+            for invariant in self.rules.program.invariants.iter().copied() {
                 if (invariant.is_violated)(last) && (invariant.shown_by)(last) == Some(act) {
                     violated.push(invariant);
                 }

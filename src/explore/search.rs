@@ -6,9 +6,7 @@ use super::names::Names;
 use super::reply_table::ReplyTable;
 use super::states::{SearchState, StateIndex};
 use super::successors::{Rules, Successor, find_successors};
-use crate::domain::exploration::{
-    Act, FaultBudget, Invariant, ReachedGoals, ReachedState, Transition, invariants,
-};
+use crate::domain::exploration::{Act, FaultBudget, Invariant, ReachedGoals, ReachedState};
 use crate::domain::schema::Meaning;
 use crate::explore::reply_table::UnknownReply;
 
@@ -189,7 +187,7 @@ impl Search {
             if faults == FaultBudget::default() {
                 note_goals(&mut self.goals, successor);
             }
-            judge(&mut self.violations, from, successor.act, faults, &successor.transition);
+            judge(&mut self.violations, from, faults, successor, &self.rules.program.invariants);
         }
         let count = self.edges.len() - edges_before;
         self.edge_counts.push(u16::try_from(count).unwrap_or(u16::MAX));
@@ -205,7 +203,12 @@ impl Search {
             acts.extend(violation.shown_by);
             found.push((
                 number,
-                FoundViolation { invariant: &invariants::ALL[number], faults, beginning, acts },
+                FoundViolation {
+                    invariant: self.rules.program.invariants[number],
+                    faults,
+                    beginning,
+                    acts,
+                },
             ));
         }
         found
@@ -301,22 +304,27 @@ fn note_goals(goals: &mut ReachedGoals, successor: &Successor) {
     goals.effect |= matches!(successor.act, Act::Effect(_));
     goals.stored_result |= meaning == Some(Meaning::Stored);
     // A single worker gets no replay, but the request after it does.
-    goals.replay |= meaning == Some(Meaning::Replay) || transition.after.replays;
+    goals.replay |= meaning == Some(Meaning::Replay) || transition.after.replays.is_some();
 }
 
 /// Stores the first violation of each invariant with the faults of a state.
 fn judge(
     violations: &mut BTreeMap<(usize, FaultBudget), FirstViolation>,
     from: u32,
-    act: Act,
     faults: FaultBudget,
-    transition: &Transition,
+    successor: &Successor,
+    invariants: &[&'static Invariant],
 ) {
-    for (number, invariant) in invariants::ALL.iter().enumerate() {
+    let Successor { act, transition, .. } = successor;
+    for (number, invariant) in invariants.iter().enumerate() {
         if (invariant.is_violated)(transition) {
             // The search is breadth first: the first schedule with these faults is a shortest one.
             let shown_by = (invariant.shown_by)(transition);
-            violations.entry((number, faults)).or_insert(FirstViolation { from, act, shown_by });
+            violations.entry((number, faults)).or_insert(FirstViolation {
+                from,
+                act: *act,
+                shown_by,
+            });
         }
     }
 }

@@ -83,6 +83,11 @@ impl SearchState {
         self
     }
 
+    /// Takes the effect of a worker back: it has left the section that a lock protects.
+    pub(super) fn end_effect_of(&mut self, worker: u8) {
+        self.past &= !(1 << (EFFECTS_SHIFT + u32::from(worker)));
+    }
+
     /// The worker that holds the lock.
     pub(super) fn holder(&self) -> Option<u8> {
         let worker = (self.past & HOLDER_BITS) as u8;

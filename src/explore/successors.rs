@@ -219,8 +219,10 @@ impl Successors<'_> {
         // Redis executes the call in both cases. A lost reply makes a difference only for the
         // worker.
         self.add(Act::Call(worker), Some(sent), next.with_worker_at(sent.caller, then))?;
+        // The section of a lock ends with the first call of release.
+        let is_protected = self.is_protected(position) && !position.is_inside;
         if let Some(faults) = self.one_more(Fault::Lost)
-            && !self.is_protected(position)
+            && !is_protected
         {
             let lost = next.with_worker_at(sent.caller, ENDED).with_faults(faults);
             self.add(Act::Lost(worker), Some(sent), lost)?;
@@ -228,7 +230,7 @@ impl Successors<'_> {
         let has_stored = position.has_worked && sent.effect.reply.meaning == Some(Meaning::Stored);
         if let (Some(resends_at), Some(faults)) =
             (position.resends_at, self.one_more(Fault::Resend))
-            && (has_stored || !self.is_protected(position))
+            && (has_stored || !is_protected)
         {
             let resent = next.with_worker_at(sent.caller, resends_at).with_faults(faults);
             self.add(Act::Resend(worker), Some(sent), resent)?;
@@ -365,6 +367,14 @@ impl Successors<'_> {
         // count equal states twice.
         if next.faults().of(Fault::Failover) == self.rules.most.of(Fault::Failover) {
             next.lag = Lags::NONE;
+        }
+        // An effect under a lock without a result lasts until its worker leaves the section.
+        if self.rules.program.is_lock_alone {
+            for worker in 0..self.rules.workers {
+                if !self.rules.position(&next, worker).is_inside {
+                    next.end_effect_of(worker);
+                }
+            }
         }
         let is_changed = next.keys != state.keys;
         let transition = Transition {

@@ -104,6 +104,10 @@ impl<'a> ClaimTrial<'a> {
             return Ok(Some(self.false_claim(call, "changes another owner's record")));
         }
         if !claims {
+            // What compares and changes in two calls must not claim it either.
+            if self.wrong_between_calls().await?.is_some() {
+                return Ok(None);
+            }
             let why = "refuses other owners; write `checks_owner = true`";
             return Ok(Some(self.problem(0, false, why)));
         }

@@ -57,6 +57,7 @@ mod kept_hashes;
 mod layouts;
 mod library_layouts;
 mod list;
+mod locks_alone;
 mod log_prune;
 mod log_records;
 mod named_schemas;

@@ -89,7 +89,7 @@ fn schemas_know_every_reply_of_the_header_and_no_other() {
     script_calls(|schema, script, call, _, _| {
         let mut met = BTreeSet::new();
         for reply in &script.replies {
-            let known = ReplyMatcher { schema, fingerprint: "", now_ms: 0 }
+            let known = ReplyMatcher { schema, fingerprint: "", owner: b"", now_ms: 0 }
                 .match_reply(call, &example(reply));
             let known = known
                 .unwrap_or_else(|| panic!("{}: schema.toml does not know `{reply}`", script.path));

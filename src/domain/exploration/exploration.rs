@@ -30,7 +30,9 @@ pub(crate) struct Exploration {
     pub(crate) violations: Vec<Violation>,
     /// A warning about the TTLs of the schemas.
     pub(crate) short_results: Option<String>,
-    /// The invariants that do not apply to the schemas.
+    /// The invariants about what the schemas have.
+    pub(crate) invariants: Vec<&'static Invariant>,
+    /// Those of them that were not checked, or not completely.
     pub(crate) not_asked: Vec<&'static str>,
     pub(crate) covered: SearchCoverage,
     /// What the exploration met of the described steps; `None` if the run replayed a schedule.

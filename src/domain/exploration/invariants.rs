@@ -1,6 +1,7 @@
 //! The invariants: properties that must hold in every schedule.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
@@ -21,7 +22,7 @@ pub struct Invariant {
     pub(crate) rank: usize,
     /// The suggested change if this step violated the invariant.
     pub(crate) remedy: fn(&Culprit<'_>) -> String,
-    /// Whether the invariant applies to a schema.
+    /// Whether a schema has what the invariant is about.
     pub(crate) applies_to: fn(&Schema) -> bool,
     /// The request after the transition that shows the violation; `None` if the transition itself
     /// shows it.
@@ -58,8 +59,10 @@ impl Serialize for Invariant {
 }
 
 /// The invariants in the order in which violations are reported.
-pub(crate) const ALL: [Invariant; 10] = [
+pub(crate) const ALL: [Invariant; 12] = [
     ONE_EFFECT,
+    ONE_HOLDER,
+    EFFECT_NOT_LOST,
     TRUE_REPLAY,
     NO_FALSE_DONE,
     RESULT_KEPT,
@@ -71,13 +74,24 @@ pub(crate) const ALL: [Invariant; 10] = [
     TTL_AS_STATED,
 ];
 
+/// The invariants about what one of these services has.
+pub(super) fn of(services: &[Arc<Schema>]) -> Vec<&'static Invariant> {
+    let mut all = Vec::new();
+    for invariant in &ALL {
+        if services.iter().any(|schema| (invariant.applies_to)(schema)) {
+            all.push(invariant);
+        }
+    }
+    all
+}
+
 pub(crate) const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect happens at most once",
     phrase: "executes twice",
     rank: 0,
     remedy: |culprit| culprit.one_effect(),
-    applies_to: |_| true,
+    applies_to: |schema| !schema.is_lock_alone(),
     shown_by: |_| None,
     is_violated: one_effect_is_violated,
 };
@@ -96,13 +110,43 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
     false
 }
 
+/// For a lock without a result, the effects of a transition are the workers inside the section.
+const ONE_HOLDER: Invariant = Invariant {
+    name: "one-holder",
+    sentence: "at most one worker is inside the section that the lock protects",
+    phrase: "lets two workers in at once",
+    rank: 0,
+    remedy: |culprit| culprit.one_holder(),
+    applies_to: Schema::is_lock_alone,
+    shown_by: |_| None,
+    is_violated: one_effect_is_violated,
+};
+
+const EFFECT_NOT_LOST: Invariant = Invariant {
+    name: "effect-not-lost",
+    sentence: "no request is answered as done after every worker ended without the effect",
+    phrase: "answers an operation as done that never happens",
+    rank: 2,
+    remedy: |_| {
+        "claim the key as in progress with a short TTL, and store that it is done after the effect"
+            .to_owned()
+    },
+    applies_to: Schema::claims_as_done,
+    shown_by: |transition| transition.after.replays.map(Act::Next),
+    is_violated: effect_not_lost_is_violated,
+};
+
+fn effect_not_lost_is_violated(transition: &Transition) -> bool {
+    transition.quiet && transition.effects == 0 && transition.after.replays.is_some()
+}
+
 pub(crate) const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
     phrase: "replays a response that no execution gave",
     rank: 3,
     remedy: |culprit| culprit.true_replay(),
-    applies_to: |_| true,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: true_replay_is_violated,
 };
@@ -125,7 +169,7 @@ const NO_FALSE_DONE: Invariant = Invariant {
     phrase: "reports an operation as done that was not done",
     rank: 4,
     remedy: |_| "let begin replay nothing but a stored result".to_owned(),
-    applies_to: |_| true,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: no_false_done_is_violated,
 };
@@ -144,7 +188,7 @@ const RESULT_KEPT: Invariant = Invariant {
     phrase: "removes a stored result",
     rank: 4,
     remedy: |culprit| culprit.result_kept(),
-    applies_to: |_| true,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: result_kept_is_violated,
 };
@@ -160,7 +204,7 @@ const RESULT_NOT_REPLACED: Invariant = Invariant {
     phrase: "replaces a stored result by another one",
     rank: 4,
     remedy: |culprit| culprit.result_not_replaced(),
-    applies_to: |_| true,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: result_not_replaced_is_violated,
 };
@@ -177,7 +221,7 @@ const LOCK_ENDS: Invariant = Invariant {
     phrase: "rejects every later retry",
     rank: 2,
     remedy: |culprit| culprit.lock_ends(),
-    applies_to: |_| true,
+    applies_to: |schema| !schema.claims_as_done(),
     shown_by: |transition| transition.after.stuck.map(Act::Next),
     is_violated: lock_ends_is_violated,
 };
@@ -193,7 +237,7 @@ pub(crate) const OWNER_ONLY: Invariant = Invariant {
     phrase: "changes the lock of another request",
     rank: 4,
     remedy: |culprit| culprit.owner_only(),
-    applies_to: |_| true,
+    applies_to: |schema| !schema.claims_as_done(),
     shown_by: |_| None,
     is_violated: owner_only_is_violated,
 };
@@ -216,7 +260,7 @@ const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
         Redis keys"
             .to_owned()
     },
-    applies_to: |_| true,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |transition| transition.after.fails.or(transition.after.stuck).map(Act::Next),
     is_violated: replays_after_success_is_violated,
 };
@@ -233,7 +277,7 @@ pub(crate) const PAYLOADS_APART: Invariant = Invariant {
     phrase: "replays the response of another payload",
     rank: 4,
     remedy: |culprit| culprit.payloads_apart(),
-    applies_to: Schema::tells_payloads_apart,
+    applies_to: |schema| schema.complete.is_some(),
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
     is_violated: payloads_apart_is_violated,
 };
@@ -292,7 +336,7 @@ mod tests {
             lock: false,
             owner: None,
             result: false,
-            replays: false,
+            replays: None,
             fails: None,
             stuck: None,
             mistaken: None,

@@ -1,8 +1,10 @@
 //! The program of a worker: its positions, derived from its schema's steps.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::domain::schema::{Call, Meaning, Schema, Step};
+use super::invariants::{self, Invariant};
+use crate::domain::schema::{Call, Meaning, OnFailure, Schema, Step};
 use crate::domain::step::{StepKind, worker_steps};
 
 /// The most workers of an exploration. The state of the search has one byte for each, and sets of
@@ -11,6 +13,9 @@ pub const MAX_WORKERS: usize = 8;
 
 /// The most positions of all workers' programs, because a state holds each position in one byte.
 const MAX_POSITIONS: usize = 250;
+
+/// Every call of a step.
+const ALL_CALLS: Range<usize> = 0..usize::MAX;
 
 /// The position of a worker that has finished or crashed.
 pub const ENDED: u8 = 0;
@@ -74,6 +79,9 @@ pub struct Position {
     pub resends_at: Option<u8>,
     /// True if the worker has had its effect.
     pub has_worked: bool,
+    /// True if the worker is in the section that a lock without a result protects. It leaves with
+    /// the first call of release.
+    pub is_inside: bool,
 }
 
 impl Position {
@@ -93,6 +101,10 @@ pub struct WorkerProgram {
     pub calls: Vec<ProgramCall>,
     /// The position at which a worker of each service begins.
     pub starts: Vec<u8>,
+    /// What must hold in every schedule.
+    pub invariants: Vec<&'static Invariant>,
+    /// True if the services take a lock and store no result.
+    pub is_lock_alone: bool,
 }
 
 impl WorkerProgram {
@@ -106,8 +118,18 @@ impl WorkerProgram {
                 return Err(format!("the behaviour of the service is unknown: {why}"));
             }
         }
-        let positions = vec![Position::default()];
-        let mut program = Self { services, positions, calls: Vec::new(), starts: Vec::new() };
+        let is_lock_alone = services[0].is_lock_alone();
+        if services.iter().any(|schema| schema.is_lock_alone() != is_lock_alone) {
+            return Err("one schema stores a result, and the other does not".to_owned());
+        }
+        let mut program = Self {
+            invariants: invariants::of(&services),
+            services,
+            positions: vec![Position::default()],
+            calls: Vec::new(),
+            starts: Vec::new(),
+            is_lock_alone,
+        };
         for service in 0..program.services.len() {
             let start = program.add_service(service);
             program.starts.push(start);
@@ -124,64 +146,98 @@ impl WorkerProgram {
     /// because each position names its successor.
     fn add_service(&mut self, service: usize) -> u8 {
         let schema = Arc::clone(&self.services[service]);
-        let released = schema.release.as_ref().map(|_| {
-            self.add_step(ENDED, service, StepKind::Release, usize::MAX, Position::default())
-        });
+        if schema.is_lock_alone() || schema.claims_as_done() {
+            return self.add_service_without_result(&schema, service);
+        }
+        let released = schema
+            .release
+            .as_ref()
+            .map(|_| self.add_step(ENDED, service, StepKind::Release, 0..0, Position::default()));
         let fails_to = Some(match worker_steps::after_failure(&schema) {
             Some(StepKind::Release) => released.unwrap_or(ENDED),
-            Some(kind) => self.add_step(ENDED, service, kind, usize::MAX, Position::default()),
+            Some(kind) => self.add_step(ENDED, service, kind, 0..0, Position::default()),
             None => ENDED,
         });
         // Such a release is safe by its own claim, so the service may call it in any case.
         let completed = match &schema.release {
             Some(release) if release.checks_owner => {
                 let first = Position { is_optional: true, has_worked: true, ..Position::default() };
-                self.add_step(ENDED, service, StepKind::Release, usize::MAX, first)
+                self.add_step(ENDED, service, StepKind::Release, 0..0, first)
             }
             _ => ENDED,
         };
         // The service cannot know whether a handler failed before or after its effect.
         let first = Position { late_fails_to: fails_to, has_worked: true, ..Position::default() };
-        let complete = self.add_step(completed, service, StepKind::Complete, 0, first);
+        let complete = self.add_step(completed, service, StepKind::Complete, ALL_CALLS, first);
         // A described release is called in any case, so that its mistakes are found.
         let gives_up_to = worker_steps::after_giving_up(&schema).and(released);
-        let effect = self.add_position(Position {
+        let effect = Position {
             action: NextAction::Effect { then: complete },
             in_critical_section: true,
             fails_to,
             gives_up_to,
             ..Position::default()
-        });
+        };
+        self.add_beginning(&schema, service, effect)
+    }
+
+    /// Adds the positions of a service that stores no result, and returns the first one. A worker
+    /// of a lock releases it whether or not its handler fails; a claim is released only after a
+    /// failure, if at all.
+    fn add_service_without_result(&mut self, schema: &Schema, service: usize) -> u8 {
+        let is_lock = schema.is_lock_alone();
+        let mut released = ENDED;
+        if schema.release.is_some() {
+            let first = Position { is_inside: is_lock, ..Position::default() };
+            let protected = if is_lock { 0..1 } else { 0..0 };
+            released = self.add_step(ENDED, service, StepKind::Release, protected, first);
+        }
+        let fails_to = if schema.on_failure() == OnFailure::Release { released } else { ENDED };
+        let effect = Position {
+            action: NextAction::Effect { then: if is_lock { released } else { ENDED } },
+            // A claim has no last check that a fault could follow.
+            in_critical_section: is_lock,
+            fails_to: if is_lock { None } else { Some(fails_to) },
+            ..Position::default()
+        };
+        self.add_beginning(schema, service, effect)
+    }
+
+    /// Adds the position before the effect, and the steps that lead to it. Returns the first.
+    fn add_beginning(&mut self, schema: &Schema, service: usize, effect: Position) -> u8 {
+        let Position { fails_to, gives_up_to, .. } = effect;
+        let effect = self.add_position(effect);
         // A renewal that fails because the lock is gone ends the worker before its effect.
         let begin_calls = schema.begin_calls();
         // Without any call that touches the lock's key, the end of begin is the last check.
         let mut begin_is_protected_from =
-            after_last_check(&schema, begin_calls).unwrap_or(begin_calls.len());
-        let acquired = match worker_steps::before_effect(&schema) {
+            after_last_check(schema, begin_calls).unwrap_or(begin_calls.len());
+        let acquired = match worker_steps::before_effect(schema) {
             Some(kind) => {
-                let renew_is_protected_from = after_last_check(&schema, kind.calls(&schema));
+                let renew_is_protected_from = after_last_check(schema, kind.calls(schema));
                 if renew_is_protected_from.is_some() {
                     begin_is_protected_from = begin_calls.len();
                 }
                 let first = Position { fails_to, gives_up_to, ..Position::default() };
-                self.add_step(effect, service, kind, renew_is_protected_from.unwrap_or(0), first)
+                let protected = renew_is_protected_from.unwrap_or(0)..usize::MAX;
+                self.add_step(effect, service, kind, protected, first)
             }
             None => effect,
         };
         let first = Position { is_waiting: true, ..Position::default() };
-        self.add_step(acquired, service, StepKind::Begin, begin_is_protected_from, first)
+        let protected = begin_is_protected_from..usize::MAX;
+        self.add_step(acquired, service, StepKind::Begin, protected, first)
     }
 
     /// Adds the positions before each of a step's calls, and returns the first of them. After the
-    /// step, the worker continues at `then`. `protected_from` is the first call of the step that is
-    /// in the critical section, and `first` has the properties of the position before the first
-    /// call.
+    /// step, the worker continues at `then`. `protected` are the calls of the step that are in the
+    /// critical section, and `first` has the properties of the position before the first call.
     fn add_step(
         &mut self,
         then: u8,
         service: usize,
         step: StepKind,
-        protected_from: usize,
+        protected: Range<usize>,
         first: Position,
     ) -> u8 {
         let calls = step.calls(&self.services[service]).len();
@@ -191,7 +247,7 @@ impl WorkerProgram {
             let number = number_of(self.calls.len());
             self.calls.push(ProgramCall { service, step, index });
             let action = NextAction::Call { number, wanted, then, next };
-            let in_critical_section = index >= protected_from;
+            let in_critical_section = protected.contains(&index);
             // While the library sends a call again, the worker has begun, and its handler waits.
             let resends_at = number_of(self.positions.len());
             let sent = Position {
@@ -201,8 +257,10 @@ impl WorkerProgram {
                 ..Position::default()
             };
             self.add_position(Position {
-                // A reply that is lost after the result was stored is lost after the section.
-                in_critical_section: in_critical_section && step != StepKind::Complete,
+                // A reply that is lost after the result was stored, or the lock was released, is
+                // lost after the section.
+                in_critical_section: in_critical_section
+                    && !matches!(step, StepKind::Complete | StepKind::Release),
                 ..sent
             });
             // After the first call of begin the worker has begun, so it can crash. A handler runs

@@ -64,7 +64,11 @@ impl Culprit<'_> {
 
     /// The names of the steps with which the schema ends a lock.
     fn ending_steps(&self) -> &'static str {
-        if self.schema.release.is_some() { "complete and release" } else { "complete" }
+        match (&self.schema.complete, &self.schema.release) {
+            (Some(_), Some(_)) => "complete and release",
+            (None, Some(_)) => "release",
+            (_, None) => "complete",
+        }
     }
 
     /// True if the service's locks name their owners.
@@ -102,6 +106,15 @@ impl Culprit<'_> {
 
     /// What keeps a second worker out.
     pub(super) fn one_effect(&self) -> String {
+        self.kept_out("pass the key on to the system that has the effect")
+    }
+
+    /// What keeps a second worker out of the section that a lock protects.
+    pub(super) fn one_holder(&self) -> String {
+        self.kept_out("let what the lock protects refuse an older fencing token")
+    }
+
+    fn kept_out(&self, and: &str) -> String {
         let first = match self.taken {
             Some((Fault::Evict, _)) => {
                 "set maxmemory-policy to noeviction, or use a Redis for these keys alone"
@@ -122,7 +135,7 @@ impl Culprit<'_> {
             }
             None => return "let begin take the lock only if no lock or result exists".to_owned(),
         };
-        format!("{first}, and pass the key on to the system that has the effect")
+        format!("{first}, and {and}")
     }
 
     /// What makes a replay true.

@@ -99,8 +99,8 @@ pub(crate) struct StateFacts {
     pub(crate) owner: Option<u8>,
     /// True if a result is stored, whether or not a lock hides it.
     pub(crate) result: bool,
-    /// True if one more request gets a replay.
-    pub(crate) replays: bool,
+    /// The service whose next request gets a replay; `None` if no request does.
+    pub(crate) replays: Option<u8>,
     /// The service whose next request fails; `None` if no request fails.
     pub(crate) fails: Option<u8>,
     /// The service whose requests will always be rejected; `None` if there is none.

@@ -19,11 +19,34 @@ impl Schema {
         self.needs_missing_ttl(self.write.values().map(|(_, value)| value))
     }
 
-    /// Why workers cannot execute the service's steps in a race or a simulation; `None` if they
-    /// can.
+    /// True for a lock without a result, such as a mutex: no step completes it, and no value is a
+    /// result.
+    pub(crate) fn is_lock_alone(&self) -> bool {
+        self.complete.is_none() && !self.values.iter().any(|format| format.state.is_result())
+    }
+
+    /// True if begin itself stores what later requests take as done: no step completes it, and no
+    /// value is a lock.
+    pub(crate) fn claims_as_done(&self) -> bool {
+        let has_lock = self.values.iter().any(|format| format.state == State::InProgress);
+        self.complete.is_none() && !has_lock
+    }
+
+    /// Why workers cannot race for the lock; `None` if they can.
+    pub(crate) fn unraceable_because(&self) -> Option<String> {
+        if !self.is_lock_alone() {
+            return self.unplayable_because();
+        }
+        self.no_written_strings_because().or_else(|| self.unexplorable_steps_because())
+    }
+
+    /// Why workers cannot execute the service's steps in a simulation; `None` if they can.
     pub(crate) fn unplayable_because(&self) -> Option<String> {
         if let Some(why) = self.no_written_strings_because() {
             return Some(why);
+        }
+        if self.is_lock_alone() || self.claims_as_done() {
+            return Some("its workers store no result".to_owned());
         }
         let [lock_value, result_value] = self.unwritten_values();
         let parts = [
@@ -38,7 +61,8 @@ impl Schema {
     /// Why the steps cannot be explored; `None` if they can. Only the steps change Redis during an
     /// exploration. Values that the service's own scripts write therefore need no template.
     pub(crate) fn unexplorable_because(&self) -> Option<String> {
-        if self.no_written_strings_because().is_none() {
+        let stores = !self.is_lock_alone() && !self.claims_as_done();
+        if stores && self.no_written_strings_because().is_none() {
             return self.unplayable_because();
         }
         // A step cannot send a value that idemctl cannot write. A script may write it by itself.
@@ -49,10 +73,18 @@ impl Schema {
         if sends_values && let Some(why) = self.read_only_because() {
             return Some(why);
         }
+        self.unexplorable_steps_because()
+    }
+
+    /// Which step is missing, or has no TTL to send.
+    fn unexplorable_steps_because(&self) -> Option<String> {
+        let is_lock = self.is_lock_alone();
+        let stores = !is_lock && !self.claims_as_done();
         let parts = [
             ("[begin]", self.begin.is_none()),
-            ("[complete]", self.complete.is_none()),
-            ("`response` (the reply of a replay)", self.write.response.is_none()),
+            ("[complete]", stores && self.complete.is_none()),
+            ("[release]", is_lock && self.release.is_none()),
+            ("`response` (the reply of a replay)", stores && self.write.response.is_none()),
         ];
         missing(&parts).or_else(|| self.some_step_untimed_because())
     }

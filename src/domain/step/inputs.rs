@@ -83,7 +83,12 @@ impl<'a> StepInputs<'a> {
 
     /// The matcher for replies to this request.
     pub fn matcher(&self) -> ReplyMatcher<'a> {
-        ReplyMatcher { schema: self.schema, fingerprint: self.fingerprint, now_ms: self.now_ms }
+        ReplyMatcher {
+            schema: self.schema,
+            fingerprint: self.fingerprint,
+            owner: self.owner,
+            now_ms: self.now_ms,
+        }
     }
 
     /// A KEYS, ARGV or command word of this request.

@@ -54,6 +54,8 @@ pub struct ReplyMatcher<'a> {
     pub schema: &'a Schema,
     /// The hash of the request's payload; empty if there is none.
     pub fingerprint: &'a str,
+    /// The owner ID of the request, for which `{owner}` stands in a word.
+    pub owner: &'a [u8],
     /// The client's time, in milliseconds since the epoch.
     pub now_ms: u64,
 }
@@ -134,7 +136,7 @@ impl ReplyMatcher<'_> {
     }
 
     fn is_entry_for(&self, entry: &Reply, reply: &StepReply, values: &[Content]) -> bool {
-        if !fits(&entry.pattern, reply) {
+        if !fits(&entry.pattern, reply, self.owner) {
             return false;
         }
         let Some(format) = entry.value else {
@@ -261,9 +263,18 @@ fn hash_of(action: &Action, reply: &StepReply) -> Option<Content> {
     Some(Content::hash(hash))
 }
 
-fn fits(pattern: &ReplyPattern, reply: &StepReply) -> bool {
+/// True if a word of the schema, in which `{owner}` stands for the owner ID of the request, is this
+/// text.
+fn is_word(word: &str, text: &[u8], owner: &[u8]) -> bool {
+    match word.split_once("{owner}") {
+        Some((before, after)) => [before.as_bytes(), owner, after.as_bytes()].concat() == text,
+        None => word.as_bytes() == text,
+    }
+}
+
+fn fits(pattern: &ReplyPattern, reply: &StepReply, owner: &[u8]) -> bool {
     match (pattern, reply) {
-        (ReplyPattern::Word(word), StepReply::Text(text)) => word.as_bytes() == text,
+        (ReplyPattern::Word(word), StepReply::Text(text)) => is_word(word, text, owner),
         (ReplyPattern::Integer(number), StepReply::Integer(got)) => number == got,
         (ReplyPattern::Nil, StepReply::Nil) | (ReplyPattern::Text, StepReply::Text(_)) => true,
         // For a hash that does not exist, HMGET returns an array of nils, and HGETALL an empty
@@ -332,7 +343,7 @@ replies = [
         let item =
             |item: &Option<&str>| item.map_or(StepReply::Nil, |text| StepReply::Text(text.into()));
         let reply = StepReply::Array(items.iter().map(item).collect());
-        let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", now_ms: 0 };
+        let matcher = ReplyMatcher { schema: &schema, fingerprint: "mine", owner: b"", now_ms: 0 };
         let call = &schema.begin.as_ref().unwrap().calls[0];
         matcher.match_reply(call, &reply).map(|matched| matched.meaning().as_str())
     }

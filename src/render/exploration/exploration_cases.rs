@@ -3,9 +3,7 @@
 use strum::VariantArray as _;
 
 use super::frontier::{ShownExplorations, history, not_asked_because};
-use crate::domain::exploration::{
-    Exploration, FrontierDifference, Goal, Invariant, Violation, invariants,
-};
+use crate::domain::exploration::{Exploration, FrontierDifference, Goal, Invariant, Violation};
 use crate::render::junit::{TestCase, TestOutcome, TestSuite};
 use crate::render::style::{Palette, View};
 
@@ -14,7 +12,7 @@ pub(crate) fn suites(shown: ShownExplorations<'_>) -> Vec<TestSuite> {
     let mut suites = Vec::new();
     for exploration in shown.explorations {
         let mut cases = Vec::new();
-        for invariant in &invariants::ALL {
+        for invariant in &exploration.invariants {
             cases.push(of_invariant(exploration, invariant, shown));
         }
         // A replayed history reaches no goals.

@@ -103,9 +103,11 @@ impl ExplorationTask {
             explored.goals,
             explored.covered.complete,
         );
-        let mut not_asked = self.inapplicable_invariants();
+        let mut not_asked = self.not_asked();
         // A violation is proved by another reply, and nothing is proved by its absence.
-        if explored.met.iter().any(|met| met.has_untold_replay) {
+        if explored.met.iter().any(|met| met.has_untold_replay)
+            && self.program.invariants.contains(&&invariants::TRUE_REPLAY)
+        {
             not_asked.push(invariants::TRUE_REPLAY.name);
         }
         Ok(Exploration {
@@ -316,7 +318,8 @@ impl ExplorationTask {
             assumed: None,
             violations,
             short_results: None,
-            not_asked: self.inapplicable_invariants(),
+            invariants: self.program.invariants.clone(),
+            not_asked: self.not_asked(),
             covered,
             steps: None,
             wall_ms: 0,
@@ -325,18 +328,13 @@ impl ExplorationTask {
         }
     }
 
-    fn inapplicable_invariants(&self) -> Vec<&'static str> {
-        let mut names = Vec::new();
-        for invariant in &invariants::ALL {
-            // The operator asks for it, although the schema does not compare payloads.
-            if self.has_other_payload && invariant.name == invariants::PAYLOADS_APART.name {
-                continue;
-            }
-            if !self.program.services.iter().any(|schema| (invariant.applies_to)(schema)) {
-                names.push(invariant.name);
-            }
-        }
-        names
+    fn not_asked(&self) -> Vec<&'static str> {
+        let services = &self.program.services;
+        // With another payload, the operator asks for it although the schema does not compare them.
+        let is_asked = self.has_other_payload
+            || services.iter().any(|schema| schema.tells_payloads_apart())
+            || !self.program.invariants.contains(&&invariants::PAYLOADS_APART);
+        if is_asked { Vec::new() } else { vec![invariants::PAYLOADS_APART.name] }
     }
 
     fn describe_unsteady(&self, unsteady: UnknownReply) -> String {

@@ -117,7 +117,8 @@ impl<'r> RaceWorker<'r> {
         let steps = self.course.steps;
         let now_ms = self.course.service.now_ms();
         let inputs = inputs(self.course, &self.instance.owner, &self.response, now_ms);
-        let (calls, act) = if fails {
+        // A lock without a result is released in any case.
+        let (calls, act) = if fails || steps.complete.is_empty() {
             let Some(release) = &steps.release else { return };
             (release, RaceAct::Release)
         } else {

@@ -235,7 +235,10 @@ impl<'s> Player<'s> {
         let schema = self.services[worker.service].schema;
         let what = if effect {
             worker.job.succeed(schema, &worker.name);
-            format!("executes the {operation}")
+            match self.program.is_lock_alone {
+                true => "enters the critical section".to_owned(),
+                false => format!("executes the {operation}"),
+            }
         } else {
             worker.job.succeed_without_effect(schema, &worker.name);
             format!("requests the {operation}, which has no effect")

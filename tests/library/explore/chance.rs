@@ -178,7 +178,12 @@ impl<'a> Walk<'a> {
         let told = self.performer.send(worker, number);
         let asks = self.performer.program.calls[usize::from(number)];
         let call = &self.performer.program.step(asks).unwrap().calls[asks.index];
-        let matcher = ReplyMatcher { schema: self.performer.schema(), fingerprint: "", now_ms: 0 };
+        let matcher = ReplyMatcher {
+            schema: self.performer.schema(),
+            fingerprint: "",
+            owner: b"",
+            now_ms: 0,
+        };
         let means = matcher.match_reply(call, &told).map(|matched| matched.meaning());
         let whole = told.stored().filter(|_| means == Some(Meaning::Replay));
         if let Some(carried) = whole {

@@ -134,7 +134,8 @@ impl<'a> Caller<'a> {
                 ends.extend(format.expires_in(&stored.content, now_ms));
                 if role == self.protocol.lock && !format.is_completed {
                     let pointer = format.owner.as_ref();
-                    reading.owner = pointer.and_then(|pointer| field(&stored.content, pointer));
+                    let owner = pointer.and_then(|pointer| field(&stored.content, pointer));
+                    reading.owner = owner.map(|owner| format.without_prefix(owner));
                 }
             }
             let has_form = |format: &Format| format.at == role && format.has_form(&stored.content);

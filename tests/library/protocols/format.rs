@@ -22,6 +22,8 @@ pub struct Format {
     pub is_completed: bool,
     pub is_hash: bool,
     equals: Option<String>,
+    /// A fixed text that `decode` takes away.
+    before: String,
     is_opaque: bool,
     /// Pointers and the values that they must have.
     demands: Vec<(String, Value)>,
@@ -62,6 +64,10 @@ impl Format {
             is_completed: text_of(&value["state"]) == "completed",
             is_hash: value.get("type").is_some_and(|kind| text_of(kind) == "hash"),
             equals: value.get("equals").map(|text| text_of(text).to_owned()),
+            before: match value.get("decode") {
+                Some(decode) => texts(decode)[0].strip_prefix("prefix=").unwrap().to_owned(),
+                None => String::new(),
+            },
             is_opaque: value.contains_key("opaque"),
             has,
             closed,
@@ -76,6 +82,11 @@ impl Format {
         }
     }
 
+    /// A text of the value without what `decode` takes away.
+    pub fn without_prefix(&self, text: String) -> String {
+        text.strip_prefix(&self.before).map_or(text.clone(), str::to_owned)
+    }
+
     /// The value has this format and its own expiry, if any, has not passed.
     pub fn fits(&self, content: &Content, now_ms: i64) -> bool {
         self.has_form(content) && self.expires_in(content, now_ms).is_none_or(|left| left > 0)
@@ -87,7 +98,8 @@ impl Format {
             Content::Hash(_) if !self.is_hash => return false,
             Content::Text(_) if self.is_hash => return false,
             Content::Text(text) if self.is_opaque || self.equals.is_some() => {
-                return self.equals.as_ref().is_none_or(|equals| equals == text);
+                let is_equal = self.equals.as_ref().is_none_or(|equals| equals == text);
+                return is_equal && text.starts_with(&self.before);
             }
             _ => {}
         }

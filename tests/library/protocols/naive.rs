@@ -89,6 +89,8 @@ pub type Frontier = BTreeMap<(&'static str, Faults), Harm>;
 /// What a check found.
 pub struct Checked {
     pub frontier: Frontier,
+    /// What there is to reach.
+    pub goals: &'static [&'static str],
     /// The goals that some history without a fault reaches: `effect`, `stored-result`, `replay`.
     pub reached: BTreeSet<&'static str>,
 }
@@ -135,7 +137,9 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
         search.redis_restarts(next);
         next += 1;
     }
-    Checked { frontier: search.frontier(), reached: search.reached }
+    let goals: &[_] =
+        if protocol.is_lock_alone { &["effect"] } else { &["effect", "stored-result", "replay"] };
+    Checked { frontier: search.frontier(), goals, reached: search.reached }
 }
 
 struct Search<'a> {
@@ -208,12 +212,18 @@ impl Search<'_> {
             && outcome.means != Some(Means::Refused)
             && self.result_in(outcome.after).is_some();
         after.has_stored |= stores;
+        // Who sends the first call of release has left what the lock protects.
+        let leaves = self.protocol.is_lock_alone && step == Step::Release;
+        if leaves {
+            after.effects &= !bit(worker);
+        }
+        let ends_section = stores || leaves;
 
         // The worker gets no reply, so nobody is told anything.
         let mut lost = after;
         lost.at[usize::from(worker)] = At::Done;
         lost.section &= !bit(worker);
-        let in_section = if stores { lost } else { state };
+        let in_section = if ends_section { lost } else { state };
         if let Some(used) = self.outside(&in_section, LOST) {
             let event = Event::Call { worker, step, means: outcome.means, is_lost: true };
             self.reach(node, State { used, ..lost }, event, &broken);
@@ -222,7 +232,7 @@ impl Search<'_> {
         // The client library gets no reply, and the worker waits.
         let mut resent = after;
         resent.at[usize::from(worker)] = At::Again(step, call);
-        resent.section = if stores { lost.section } else { state.section };
+        resent.section = if ends_section { lost.section } else { state.section };
         if let Some(used) = self.outside(&in_section, RESEND) {
             let event = Event::Resend { worker, step, means: outcome.means };
             self.reach(node, State { used, ..resent }, event, &broken);
@@ -264,9 +274,12 @@ impl Search<'_> {
         if state.used == Faults::default() {
             self.reached.insert("effect");
         }
-        let broken: &[_] = if state.effects == 0 { &[] } else { &["one-effect"] };
+        let is_lock = self.protocol.is_lock_alone;
+        let twice = if is_lock { "one-holder" } else { "one-effect" };
+        let broken: &[_] = if state.effects == 0 { &[] } else { &[twice] };
         state.effects |= bit(worker);
-        state.at[usize::from(worker)] = At::Call(Step::Complete, 0);
+        let next = if is_lock { Step::Release } else { Step::Complete };
+        state.at[usize::from(worker)] = At::Call(next, 0);
         self.reach(node, state, Event::Effect(worker), broken);
     }
 
@@ -309,7 +322,10 @@ impl Search<'_> {
     /// That ends its critical section, and may happen in those of others.
     fn worker_stops_before_its_effect(&mut self, node: usize, worker: u8, fault: usize, to: At) {
         let mut state = self.nodes[node].state;
-        if !matches!(state.at[usize::from(worker)], At::Call(Step::Renew, _) | At::Effect) {
+        let is_before =
+            matches!(state.at[usize::from(worker)], At::Call(Step::Renew, _) | At::Effect);
+        // A lock is released whether or not the work fails.
+        if !is_before || self.protocol.is_lock_alone {
             return;
         }
         let Some(used) = self.with(state.used, fault) else { return };
@@ -329,6 +345,9 @@ impl Search<'_> {
         state.used = used;
         state.at[usize::from(worker)] = At::Done;
         state.section &= !bit(worker);
+        if self.protocol.is_lock_alone {
+            state.effects &= !bit(worker);
+        }
         self.reach(node, state, Event::Crash(worker), &[]);
     }
 

@@ -19,10 +19,20 @@ pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/protocols")
 }
 
+/// The folder of the locks without results.
+pub fn mutexes() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutexes")
+}
+
 /// The names of the protocols.
 pub fn names() -> Vec<String> {
+    names_in(&folder())
+}
+
+/// The names of the protocols in a folder.
+pub fn names_in(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder()).unwrap() {
+    for entry in std::fs::read_dir(folder).unwrap() {
         names.push(entry.unwrap().file_name().into_string().unwrap());
     }
     names.sort();
@@ -45,6 +55,8 @@ pub struct Protocol {
     pub renew: Vec<Call>,
     pub complete: Vec<Call>,
     pub release: Vec<Call>,
+    /// It is a lock without a result: a worker is inside from its effect to its release.
+    pub is_lock_alone: bool,
     /// The steps that say that they check the owner.
     pub claims: Vec<String>,
     pub lock_ttl: i64,
@@ -106,6 +118,8 @@ impl Protocol {
         let redis_key = |role: &str| text_of(&keys[role]).replace("{key}", KEY);
         let (redis_keys, lock, result) = if keys.contains_key("record") {
             (vec![redis_key("record")], 0, 0)
+        } else if !keys.contains_key("result") {
+            (vec![redis_key("lock")], 0, 0)
         } else {
             (vec![redis_key("lock"), redis_key("result")], 0, 1)
         };
@@ -113,7 +127,7 @@ impl Protocol {
         for value in schema["value"].as_array().unwrap() {
             formats.push(Format::read(table(value), lock, result));
         }
-        let ttl = |name: &str| seconds(text_of(&table(&schema["ttl"])[name]));
+        let ttl = |name: &str| seconds(table(&schema["ttl"]).get(name).map_or("none", text_of));
         let calls = |step: &str| calls(&schema, step, folder);
         let compares = |call: &Call| {
             let sends = call.words.iter().any(|word| word == "{fingerprint}");
@@ -135,6 +149,7 @@ impl Protocol {
             renew: calls("renew"),
             complete: calls("complete"),
             release: calls("release"),
+            is_lock_alone: !schema.contains_key("complete"),
             claims: claims(&schema),
             lock_ttl: ttl("lock"),
             result_ttl: ttl("result"),

@@ -113,6 +113,7 @@ impl Request<'_> {
             "owner" => Self::owner(self.number),
             "fingerprint" => self.fingerprint().to_owned(),
             "lock_ttl" => (protocol.lock_ttl / 1_000).to_string(),
+            "lock_ttl_ms" => protocol.lock_ttl.to_string(),
             "result_ttl" => (result_ttl / 1_000).to_string(),
             "outcome" => if self.fails { "failed" } else { "completed" }.to_owned(),
             "status" => if self.fails { "500" } else { "201" }.to_owned(),
@@ -154,7 +155,7 @@ impl Request<'_> {
 
     fn matches(&self, call: &Call, pattern: &Table, told: &Told, needs_other: bool) -> bool {
         pattern.iter().all(|(kind, wanted)| match kind.as_str() {
-            "word" => matches!(told, Told::Text(text) if text == text_of(wanted)),
+            "word" => matches!(told, Told::Text(text) if *text == self.fill(text_of(wanted))),
             "integer" => {
                 matches!(told, Told::Number(number) if Some(*number) == wanted.as_integer())
             }
