@@ -19,7 +19,7 @@ use crate::domain::select::contradiction::may_outlast;
 use crate::domain::select::{Coverage, Missing, Reservoir, Selected, Selection};
 use crate::exit::{CommandError, Exit};
 use crate::interrupt::Interrupt;
-use crate::render::{fold, plugin, words};
+use crate::render::{coverage, fold, plugin, words};
 use crate::scan::{Lengths, Scan, ScanEnd, ScanQuery, show_left_out};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -151,6 +151,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
                 let line = session.ui.invocation().command_line(words);
                 session.ui.data(format!("{line}\n"))?;
             }
+            for line in coverage::near_misses(&health.near_misses) {
+                session.ui.data(fold::lines(&line, 0, session.ui.view().width))?;
+            }
             if let Some(line) = plugin::outlasting(&health) {
                 session.ui.data(fold::lines(&line, 0, session.ui.view().width))?;
             }
@@ -247,6 +250,7 @@ impl Checking<'_> {
         // dropped.
         let judged = self.scan.take_coverage();
         self.health.too_large += judged.unproven.count_without_expiry(Missing::Format);
+        self.health.endless_near_misses = judged.endless_near_misses;
         let mut coverage = self.count_sample(sample).await;
         self.health.undecided = coverage.unproven.count(Missing::Format);
         coverage.unproven = unproven.unproven;
@@ -387,13 +391,16 @@ impl Checking<'_> {
         self.health.outlasting_is_partial = self.outlasting_unread > 0 && !is_read_by_sample;
         scale(&mut own, came, sampled);
         let mut unrecognised = coverage.unrecognised.clone();
+        let mut near_misses = std::mem::take(&mut coverage.near_misses);
         if came > sampled {
             self.health.sample = Some(sampled);
             scale(&mut unrecognised, came, sampled);
+            scale(&mut near_misses, came, sampled);
             // These maps count single records, and must not contain estimates.
             coverage.unrecognised.clear();
             coverage.spared.clear();
         }
+        self.health.near_misses = near_misses;
         self.health.records = own.values().sum();
         self.health.foreign = unrecognised.values().sum();
         self.health.outnumbered = outnumbered(self.catalog, &unrecognised, &own);
@@ -402,7 +409,7 @@ impl Checking<'_> {
 }
 
 /// Turns the counts of a sample into estimates for all records that came.
-fn scale(counts: &mut BTreeMap<String, u64>, came: u64, sampled: u64) {
+fn scale<K: Ord>(counts: &mut BTreeMap<K, u64>, came: u64, sampled: u64) {
     for count in counts.values_mut() {
         // In 128 bits, because the product of two counts may overflow.
         let all = u128::from(*count) * u128::from(came) / u128::from(sampled.max(1));

@@ -1,5 +1,7 @@
 //! What a scan covered, for people and as fields of a report.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{document, escape, invocation, name, words};
@@ -40,6 +42,28 @@ pub fn unrecognised(coverage: &Coverage) -> Option<String> {
     Some(format!("values that match no format of their schema: {}", counts.join(", ")))
 }
 
+/// A line for each field that alone keeps records from being those of their schema, and the setting
+/// that accepts it.
+pub fn near_misses(found: &BTreeMap<(String, String), u64>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for ((schema, field), count) in found {
+        let field = escape::text(field.as_bytes());
+        let verb = if *count == 1 { "differs" } else { "differ" };
+        lines.push(format!(
+            "{} {verb} from {schema} only by {field}; extra_fields = [\"{field}\"] in \
+            [contexts.NAME.deployment.{schema}] accepts the field",
+            words::counted(*count, "record")
+        ));
+    }
+    lines
+}
+
+/// The same for JSON.
+pub fn near_misses_json(found: &BTreeMap<(String, String), u64>) -> Value {
+    let shown = |((schema, field), count): (&(String, String), &u64)| json!({ "schema": schema, "field": escape::text(field.as_bytes()), "records": count });
+    found.iter().map(shown).collect()
+}
+
 /// Lines about everything that was left out: skipped schemas, locks that another schema reads as
 /// results, and records without evidence.
 pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
@@ -55,6 +79,7 @@ pub fn lines(coverage: &Coverage, catalog: &Catalog) -> Vec<String> {
             "values that look like locks and are completed results of {name}: {count}"
         ));
     }
+    lines.extend(near_misses(&coverage.near_misses));
     lines.extend(all_unproven(coverage));
     lines.extend(named_keys(&coverage.named));
     lines
@@ -146,6 +171,7 @@ pub fn fields(coverage: &Coverage, catalog: &Catalog, keys: u64) -> Map<String, 
     document::fields(json!({
         "keys_walked": keys,
         "foreign": coverage.unrecognised,
+        "near_misses": near_misses_json(&coverage.near_misses),
         "spared": coverage.spared,
         "left_out": left_out,
         "unproven": unproven,

@@ -86,6 +86,8 @@ pub fn health_json(health: &Health, limits: &Limits) -> Value {
         "foreign": health.foreign,
         "sampled": health.sample.is_some(),
         "sample": health.sample,
+        "near_misses": coverage::near_misses_json(&health.near_misses),
+        "endless_near_misses": health.endless_near_misses,
         "outnumbered": outnumbered,
         "too_large": health.too_large,
         "given_ttl": health.given_ttl.total(),
@@ -112,6 +114,8 @@ pub fn unknown_json(why: &str) -> Value {
         "foreign": null,
         "sampled": false,
         "sample": null,
+        "near_misses": [],
+        "endless_near_misses": null,
         "outnumbered": [],
         "too_large": null,
         "given_ttl": null,
@@ -243,6 +247,12 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
         troubles.push(format!(
             "keys under {schema}'s prefix that do not match schema {schema}: {about}{foreign}, that \
             do: {about}{own}"
+        ));
+    }
+    if health.endless_near_misses > 0 {
+        troubles.push(format!(
+            "locks without expiry that differ from their schema by one field: {}",
+            health.endless_near_misses
         ));
     }
     if health.too_large > 0 {

@@ -263,3 +263,41 @@ fn a_lock_with_another_field_and_without_expiry_has_that_finding() {
     page.shows("error no-expiry: the lock never expires").shows("find out which program wrote it");
     assert!(!page.text().contains("force-unlock"), "{}", page.text());
 }
+
+/// Rule: what differs from a schema by one field is counted and named, with the setting that accepts
+/// it, and no change selects it until then.
+#[test]
+fn a_record_with_one_more_field_is_named_until_it_is_accepted() {
+    let server = Server::start();
+    let running =
+        r#"{"request":{"headers":{},"method":"POST","query":{},"url":"/c"},"tenant":"a"}"#;
+    server.put("cap-1", running);
+    server.set("cap-2", running, 60_000);
+    // Two fields more: another program's.
+    server.set("cap-3", running.replace("\"tenant\"", "\"b\":1,\"tenant\""), 60_000);
+    let schema = ["--schema", "express-idempotency", "--prefix", "cap-"];
+    let run = |words: &[&str]| server.idemctl(&[words, &schema[..]].concat());
+    let named =
+        "2 records differ from express-idempotency only by /tenant; extra_fields = [\"/tenant\"]";
+    let checked = run(&["check"]).exits(1);
+    checked.shows("differ from their schema by one field: 1");
+    checked.shows(named);
+    run(&["list"]).exits(0).says(named);
+    // A sweep reads only what never expires.
+    let swept = run(&["sweep", "--orphaned", "--dry-run"]).exits(0);
+    swept.says("1 record differs from express-idempotency only by /tenant");
+    let json = run(&["list", "-o", "json"]).json();
+    let near = serde_json::json!([
+        {"schema": "express-idempotency", "field": "/tenant", "records": 2}
+    ]);
+    assert_eq!((&json["near_misses"], json["records"].as_array().unwrap().len()), (&near, 0));
+    server
+        .idemctl(&["detect"])
+        .exits(0)
+        .shows("differ from express-idempotency only by /tenant: 2");
+    // Accepted, it is a stuck lock as any other.
+    let accepted = "[contexts.own.deployment.express-idempotency]\nextra_fields = [\"/tenant\"]\n";
+    let mut words = vec!["check"];
+    words.extend(schema);
+    server.in_context("own", accepted, &words).exits(2).shows("1 stuck lock");
+}

@@ -8,7 +8,7 @@ use super::evidence_of::{lock_guess, of as evidence};
 use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, patterns};
 use super::placing::SchemaSet;
-use super::schema_match::{SampleSet, SchemaMatch, match_schemas, share};
+use super::schema_match::{SampleSet, SchemaMatch, match_schemas, near_misses, share};
 use crate::domain::diagnosis::{Finding, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::{Schema, State, TtlOf};
@@ -212,7 +212,8 @@ impl PatternJudge<'_> {
     /// read a part of them.
     fn unattributed(&self, among: &[usize], others: Vec<Other>) -> KeyGroup {
         let guess = lock_guess(&self.pattern.text, self.sample_set(among));
-        KeyGroup { others, evidence: guess.into_iter().collect(), ..self.group(among) }
+        let near = near_misses(self.schema_set, self.sample_set(among));
+        KeyGroup { others, evidence: guess.into_iter().chain(near).collect(), ..self.group(among) }
     }
 
     /// A group of these samples, as long as nothing is known about their schema.

@@ -1,6 +1,7 @@
 //! Matches one schema against a group of Redis keys: which values it reads, and how strong that
 //! evidence is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::domain::detect::placing::{Placed, SchemaSet, place};
@@ -114,6 +115,31 @@ fn schema_match(
     }
     let placed = place(schema_set, schema, key_index, leader, &redis_keys)?;
     Some(SchemaMatch { placed, key_index, own, undecided })
+}
+
+/// How many of these samples differ only by one field from what a schema reads; `None` if none does.
+pub(super) fn near_misses(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<String> {
+    let SampleSet { samples, among, leader } = sample_set;
+    let step = among.len().div_ceil(PROBES).max(1);
+    for schema in schema_set.all() {
+        for key_index in 0..schema.keys.len() {
+            let reader = reader(schema_set, schema, key_index, leader);
+            let mut fields: BTreeMap<String, usize> = BTreeMap::new();
+            for sample in among.iter().step_by(step) {
+                let reading = decode::decode_value(&reader, key_index, &samples[*sample].content);
+                if let Some(value) = reading.decoded()
+                    && let Some(field) = value.conformance.only_extra()
+                    && of_value(&reader.values[value.format]) >= WORD
+                {
+                    *fields.entry(field.to_owned()).or_default() += 1;
+                }
+            }
+            if let Some((field, count)) = fields.into_iter().max_by_key(|(_, count)| *count) {
+                return Some(format!("differ from {} only by {field}: {count}", schema.name));
+            }
+        }
+    }
+    None
 }
 
 /// The schema for reading values. Without a prefix in its keys, any short text would count for a

@@ -32,6 +32,11 @@ pub struct Health {
     /// Records at Redis keys of the schemas that have other value formats; an estimate if they were
     /// sampled.
     pub(crate) foreign: u64,
+    /// Those of them that differ from their schema only by one field, by schema and field; an
+    /// estimate if they were sampled.
+    pub(crate) near_misses: BTreeMap<(String, String), u64>,
+    /// How many records of that kind are locks without expiry.
+    pub(crate) endless_near_misses: u64,
     /// The schemas with more unrecognised records than their own under their prefix, and how many
     /// of each.
     pub(crate) outnumbered: Vec<(String, u64, u64)>,
@@ -216,6 +221,7 @@ impl Health {
             || !self.outnumbered.is_empty()
             || self.too_large > 0
             || self.given_ttl.total() > 0
+            || self.endless_near_misses > 0
         {
             Status::Warning
         } else {

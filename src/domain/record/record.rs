@@ -140,6 +140,16 @@ impl Record {
         }
     }
 
+    /// The JSON pointer of the field that alone keeps the record from being one of its schema.
+    pub(crate) fn near_miss(&self) -> Option<&str> {
+        if !matches!(self.author, Author::Unrecognised(_)) {
+            return None;
+        }
+        let mut others = self.readings.iter().filter(|reading| !reading.conforms_or_absent());
+        let near = others.next()?.decoded()?.conformance.only_extra()?;
+        if others.next().is_some() { None } else { Some(near) }
+    }
+
     /// The Redis key of the result, if a result exists.
     pub(crate) fn result(&self) -> Option<&KeyState> {
         let key = &self.seen.keys[self.schema.result_key_index()];

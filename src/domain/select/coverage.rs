@@ -7,7 +7,7 @@ use super::named_keys::NamedKeys;
 use super::selection::Selected;
 use super::unproven::{Missing, Unproven};
 use crate::domain::covered::Covered;
-use crate::domain::record::{Author, Record};
+use crate::domain::record::{Author, Record, TimeLeft};
 use crate::domain::schema::Catalog;
 
 /// What a scan did not cover: counts of the records that it left out, not of those that it covered.
@@ -16,6 +16,10 @@ use crate::domain::schema::Catalog;
 pub struct Coverage {
     /// Records at Redis keys of a schema whose values the schema does not recognise, by schema.
     pub(crate) unrecognised: BTreeMap<String, u64>,
+    /// Those of them that differ from their schema only by one field, by schema and field.
+    pub(crate) near_misses: BTreeMap<(String, String), u64>,
+    /// How many of these are locks without expiry.
+    pub(crate) endless_near_misses: u64,
     /// Records that would count as a schema's locks, but are another schema's results, by that
     /// other schema.
     pub(crate) spared: BTreeMap<String, u64>,
@@ -57,6 +61,12 @@ impl Coverage {
         let is_foreign = record.author.is_foreign() && !record.author.is_of_lock();
         if is_foreign {
             *self.unrecognised.entry(record.schema.name.clone()).or_default() += 1;
+        }
+        if let Some(field) = record.near_miss() {
+            let near = (record.schema.name.clone(), field.to_owned());
+            *self.near_misses.entry(near).or_default() += 1;
+            let is_endless = record.lock().is_some_and(|lock| lock.time_left == TimeLeft::NoExpiry);
+            self.endless_near_misses += u64::from(is_endless);
         }
         if let Author::ResultOf(other) = &record.author {
             *self.spared.entry(other.clone()).or_default() += 1;

@@ -1,6 +1,7 @@
 //! Whether a value has exactly the fields that the schema writes.
 
 use crate::domain::record::Json;
+use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::{ClosedFields, Encoding, Schema, Timestamp, ValueFormat};
 
 /// The most bytes of a field's name that a reason shows.
@@ -25,6 +26,8 @@ pub(crate) struct Deviation {
     /// True if the value lacks a field, or has null where the service never writes it, so that the
     /// service may read it in another way.
     pub(crate) lacks_field: bool,
+    /// The JSON pointer of a field that the format does not have, if nothing else differs.
+    pub(crate) only_extra: Option<String>,
 }
 
 impl Conformance {
@@ -38,7 +41,7 @@ impl Conformance {
     ) -> Self {
         if format.is_opaque() && !schema.keys[format.key_index].template.has_fixed_prefix() {
             let why = "any text is of its form, and its Redis key has no fixed prefix".to_owned();
-            return Self::Deviates(Deviation { why, lacks_field: false });
+            return Self::Deviates(Deviation { why, lacks_field: false, only_extra: None });
         }
         // A format that lists no fields, or stores none, leaves nothing to compare.
         let Some(closed) = &format.closed else { return Self::Full };
@@ -63,6 +66,14 @@ impl Conformance {
         match self {
             Self::Deviates(deviation) if deviation.lacks_field => Some(&deviation.why),
             _ => None,
+        }
+    }
+
+    /// The field with which alone the value differs from its format.
+    pub(crate) fn only_extra(&self) -> Option<&str> {
+        match self {
+            Self::Deviates(deviation) => deviation.only_extra.as_deref(),
+            Self::Full | Self::Provisional => None,
         }
     }
 
@@ -120,19 +131,23 @@ fn deviation(
         return Some(Deviation {
             why,
             lacks_field: whole && (level.at.is_empty() || has_required),
+            only_extra: None,
         });
     };
     let mut required = 0;
+    let mut differences = 0;
     // The first difference. A missing field matters more, because the service may then read the
     // value in another way.
     let mut first = None;
     for (name, value) in found {
         let Some(member) = level.members.iter().find(|member| member.name == *name) else {
             // Another program chose the name, so it may be long.
+            differences += 1;
+            let only_extra = whole.then(|| format!("{}/{}", level.at, escaped(name)));
             let name: String = name.chars().take(MAX_NAME).collect();
             first.get_or_insert_with(|| {
                 let why = format!("`{}/{name}` is a field that it does not have", level.at);
-                Deviation { why, lacks_field: false }
+                Deviation { why, lacks_field: false, only_extra }
             });
             continue;
         };
@@ -142,7 +157,7 @@ fn deviation(
                 first.get_or_insert_with(|| {
                     let why =
                         format!("`{}/{name}` is null, which the schema does not allow", level.at);
-                    Deviation { why, lacks_field: true }
+                    Deviation { why, lacks_field: true, only_extra: None }
                 });
             }
         } else if let Some(below) = member.level {
@@ -150,8 +165,14 @@ fn deviation(
             if why.as_ref().is_some_and(|why| why.lacks_field) {
                 return why;
             }
+            differences += usize::from(why.is_some());
             first = first.or(why);
         }
+    }
+    if differences > 1
+        && let Some(first) = &mut first
+    {
+        first.only_extra = None;
     }
     if !whole || required == level.members.iter().filter(|member| member.is_required).count() {
         return first;
@@ -159,7 +180,7 @@ fn deviation(
     for member in &level.members {
         if member.is_required && !found.iter().any(|(name, _)| *name == member.name) {
             let why = format!("`{}/{}` is missing", level.at, member.name);
-            return Some(Deviation { why, lacks_field: true });
+            return Some(Deviation { why, lacks_field: true, only_extra: None });
         }
     }
     first
