@@ -157,10 +157,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             if let Some(line) = plugin::outlasting(&health) {
                 session.ui.data(fold::lines(&line, 0, session.ui.view().width))?;
             }
+            let detect = session.ui.invocation().command_line(["detect"]);
             if let Some(count @ 1..) = health.unrecognised_no_expiry {
                 let keys = words::counted(count, "Redis key");
-                let line = session.ui.invocation().command_line(["detect"]);
-                session.ui.data(format!("no schema reads {keys} without expiry: {line}\n"))?;
+                session.ui.data(format!("no schema reads {keys} without expiry: {detect}\n"))?;
+            } else if !health.outnumbered.is_empty() {
+                // They may be of a library that only shares the prefix.
+                session.ui.data(format!("{detect}\n"))?;
             }
         }
         Output::Json | Output::Jsonl => {
@@ -462,7 +465,7 @@ struct AlarmArgs {
     critical: u64,
 
     /// Status for a finding, e.g. excess-ttl=CRITICAL (also `overdue`,
-    /// `leftover-lock`, `unreadable`)
+    /// `leftover-lock`, `unreadable`, `unrecognised-no-expiry`)
     #[arg(
         long,
         value_name = "CODE=STATUS",
@@ -511,11 +514,11 @@ impl AlarmArgs {
             limits.alarms.insert(FindingCode::Overdue, Status::Warning);
         }
         for alarm in &defaults.include {
-            limits.alarms.insert(alarm.0.code, alarm.0.status);
+            limits.include(alarm.0);
         }
         // The options come last, because they override the context.
         for alarm in &self.include {
-            limits.alarms.insert(alarm.code, alarm.status);
+            limits.include(*alarm);
         }
         if limits.alarms.contains_key(&FindingCode::ExcessTtl) {
             needs_a_stated_lock_ttl("`excess-ttl` needs this deployment's lock TTL", &schemas)?;

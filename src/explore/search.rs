@@ -302,6 +302,7 @@ fn note_goals(goals: &mut ReachedGoals, successor: &Successor) {
     let transition = &successor.transition;
     let meaning = transition.reply.and_then(|reply| reply.meaning);
     goals.effect |= matches!(successor.act, Act::Effect(_));
+    goals.released_lock |= meaning == Some(Meaning::Released);
     goals.stored_result |= meaning == Some(Meaning::Stored);
     // A single worker gets no replay, but the request after it does.
     goals.replay |= meaning == Some(Meaning::Replay) || transition.after.replays.is_some();

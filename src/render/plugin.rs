@@ -249,6 +249,10 @@ fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
             do: {about}{own}"
         ));
     }
+    if let (Some(count @ 1..), Some(_)) = (health.unrecognised_no_expiry, limits.unrecognised) {
+        let keys = words::counted(count, "Redis key");
+        troubles.push(format!("{keys} without expiry that no schema reads"));
+    }
     if health.endless_near_misses > 0 {
         troubles.push(format!(
             "locks without expiry that differ from their schema by one field: {}",

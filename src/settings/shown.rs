@@ -133,7 +133,7 @@ impl Settings {
         let check = self.check();
         let mut include = Vec::new();
         for IncludedAlarm(alarm) in &check.include {
-            include.push(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()));
+            include.push(alarm.text());
         }
         fields.push((vec!["check", "overdue"], check.overdue.map(exact)));
         fields.push((vec!["check", "include"], not_empty(include.join(", "))));

@@ -4,7 +4,7 @@
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Response, TimeLeft, decode,
 };
-use crate::domain::schema::{Meaning, Schema, Step};
+use crate::domain::schema::{Call, Meaning, Role, Schema, Step};
 use crate::domain::self_check::sample_response;
 use crate::domain::step::next_request::{
     fails_without_prediction, predict_reply, why_field_is_lacking,
@@ -169,6 +169,19 @@ async fn set_state(
     Ok(())
 }
 
+/// The servers that have a conditional command; `None` for a call that all servers know.
+/// <https://redis.io/docs/latest/commands/delex/>, <https://valkey.io/commands/delifeq/> and SET.
+fn servers_with(call: &Call) -> Option<&'static str> {
+    match call.name().to_ascii_uppercase().as_str() {
+        "DELEX" => Some("Redis 8.4"),
+        "DELIFEQ" => Some("Valkey 9.0"),
+        "SET" if call.words().any(|word| word.display().eq_ignore_ascii_case("IFEQ")) => {
+            Some("Redis 8.4 and Valkey 8.1")
+        }
+        _ => None,
+    }
+}
+
 /// What the conditions of a step's replies predict.
 enum Prediction {
     /// The meaning of the reply; `None` if no condition holds.
@@ -225,12 +238,7 @@ impl Trial<'_> {
                 (index, message)
             }
             ExecutedStep::Unlisted { reply, index } => {
-                let reply = shown(&reply);
-                let message = format!(
-                    "with {state} the call replies {reply}, which is not one of its listed \
-                    replies; add that reply"
-                );
-                (index, message)
+                (index, self.unlisted(&reply, &self.step.calls[index], &state))
             }
             ExecutedStep::Undecided => {
                 let last = self.step.calls.len().saturating_sub(1);
@@ -241,6 +249,38 @@ impl Trial<'_> {
             }
         };
         Ok(Some(StrayReply { step: self.name, call, message, is_error: true }))
+    }
+
+    /// What to do about a reply that the schema does not list.
+    fn unlisted(&self, reply: &StepReply, call: &Call, state: &str) -> String {
+        let text = shown(reply);
+        if let StepReply::Error { code, .. } = reply {
+            if let Some(servers) = servers_with(call) {
+                return format!(
+                    "this server does not know the call ({text}); {servers} and later do"
+                );
+            }
+            if code == "WRONGTYPE" && self.name == "begin" {
+                let role = self.role_of_wrong_type().as_str();
+                return format!(
+                    "with {state} begin replies WRONGTYPE, and no reply covers that; add {{ error = \
+                    \"WRONGTYPE\", means = \"fail\", when = {{ {role} = \"wrong-type\" }} }}"
+                );
+            }
+        }
+        format!("with {state} the call replies {text}, which none of its replies covers; add one")
+    }
+
+    /// The role of the first Redis key whose type is not the schema's.
+    fn role_of_wrong_type(&self) -> Role {
+        let schema = self.inputs.schema;
+        for (key_index, (_, content)) in self.state.iter().enumerate() {
+            let kind = content.other_type().unwrap_or("string");
+            if !content.is_absent() && kind != schema.type_at(key_index) {
+                return schema.keys[key_index].role;
+            }
+        }
+        schema.keys[0].role
     }
 
     /// The meaning that the replies' conditions predict. A begin without a prediction fails, unless

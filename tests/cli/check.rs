@@ -18,7 +18,9 @@ fn says(run: Run, code: i32, status: &str) -> String {
     let line = run.text();
     assert!(line.starts_with(&format!("IDEMCTL {status} - ")), "{}", run.all());
     // Behind the status line stand the next commands, and what may be wrong or not.
-    let is_more = |more: &str| more.contains("idemctl ") || more.starts_with("locks of ");
+    let is_more = |more: &str| {
+        ["idemctl ", "locks of ", " from express only by "].iter().any(|part| more.contains(part))
+    };
     assert!(line.lines().skip(1).all(is_more), "{line}");
     line
 }

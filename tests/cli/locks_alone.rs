@@ -108,3 +108,29 @@ fn a_check_does_not_advise_what_it_would_reject() {
     let run = alone(&["schema", "check", &folder]).exits(0);
     assert!(!run.all().contains("checks_owner"), "{}", run.all());
 }
+
+/// Rule: a command that the server does not know is no reply that the schema lacks.
+#[test]
+fn a_conditional_command_is_checked_where_the_server_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let schema = folder.path().join("delifeq");
+    std::fs::create_dir(&schema).unwrap();
+    let text = std::fs::read_to_string(format!("{MUTEXES}/token-compared/schema.toml")).unwrap();
+    let text = text.replace("token-compared", "delifeq").replace(
+        "script = \"release\"\nkeys = [\"{lock}\"]\nargs = [\"{lock_value}\"]",
+        "command = [\"DELIFEQ\", \"{lock}\", \"{lock_value}\"]",
+    );
+    std::fs::write(schema.join("schema.toml"), text).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let known: Vec<redis::Value> = Server::start().send(&[b"COMMAND", b"INFO", b"DELIFEQ"]);
+    let is_known = known != [redis::Value::Nil];
+    let checked = alone(&["schema", "check", schema.to_str().unwrap()]);
+    let explored = explored(&["delifeq", "--schema-dir", path]);
+    if is_known {
+        checked.exits(0);
+        explored.exits(0).shows("no schema bug");
+    } else {
+        checked.exits(1).shows("this server does not know the call");
+        explored.exits(1).shows("it never reaches a released lock without a fault");
+    }
+}

@@ -195,9 +195,8 @@ fn a_draft_tells_what_values_are_packed_in() {
         let lock = if name == "hash" { "5m" } else { "" };
         let text = decided(&text, &["completed", "in-progress"], lock, "1h");
         // The first format is that of the result.
-        let (before, after) = text.split_once("# fields = ").unwrap();
-        let (_, after) = after.split_once('\n').unwrap();
-        let text = format!("{before}fields = {{ {fields} }}\n{after}");
+        let (before, after) = text.split_once("state = ").unwrap();
+        let text = format!("{before}fields = {{ {fields} }}\nstate = {after}");
         fs::write(folder(&server, name).join("schema.toml"), text).unwrap();
         let shown =
             server.idemctl(&["inspect", "a", "--schema", name, "-o", "json"]).exits(0).json();
@@ -286,7 +285,7 @@ fn what_detect_prints_drafts_a_schema_of_keys_that_nobody_knows() {
     has_lines(
         &draft,
         &[
-            r#"record = "pay:idem:acme:{key}""#,
+            r#"keys = { record = "pay:idem:acme:{key}" }"#,
             r#"where = { "/phase" = "P" }"#,
             r#"where = { "/phase" = "D" }"#,
         ],
@@ -327,7 +326,37 @@ fn the_draft_has_the_pattern_that_was_asked_for() {
         ("API_LOCK_merchant_77_Payments_pay_119", "req-2", 60_000),
     ]);
     let draft = drafted_from(&server, "locks", "API_LOCK_*");
-    has_lines(&draft, &[r#"record = "API_LOCK_{key}""#]);
+    has_lines(&draft, &[r#"keys = { record = "API_LOCK_{key}" }"#]);
+    // Few words are states although one of them is there once.
+    server.fill([("job:a", "processed"), ("job:b", "processed"), ("job:c", "processing")], 9_000);
+    let draft = drafted_from(&server, "jobs", "job:*");
+    has_lines(&draft, &[r#"equals = "processed""#, r#"equals = "processing""#]);
+    assert!(draft.lines().count() <= 25, "{draft}");
+}
+
+/// Rule: what stands beside a lock after its release is no lock.
+#[test]
+fn a_marker_beside_a_lock_is_no_record() {
+    let server = Server::start();
+    server.put("lease:1", "w-1");
+    for marker in ["1:released:6f1c2a6e-63a4", "2:released:0b7f3a3f-6f11"] {
+        server.set(&format!("lease:{marker}"), "1", 60_000);
+    }
+    server.set("lease:2", "w-2", 60_000);
+    let draft = drafted_from(&server, "leases", "lease:*");
+    has_lines(
+        &draft,
+        &[r#"keys = { record = "lease:{key}", ignore = ["lease:{key}:released:{id}"] }"#],
+    );
+    let leases = decided(&draft, &["in-progress"], "30s", "");
+    fs::write(folder(&server, "leases").join("schema.toml"), leases).unwrap();
+    let listed = server.idemctl(&["list", "--schema", "leases", "-o", "name"]).exits(0);
+    assert_eq!(listed.text(), "leases/\"1\"\nleases/\"2\"\n");
+    let groups = server.idemctl(&["detect", "-o", "json"]).json();
+    for group in groups["groups"].as_array().unwrap() {
+        let is_marker = group["pattern"].as_str().unwrap().contains("released");
+        assert!(!is_marker || group["evidence"] == serde_json::json!([]), "{group}");
+    }
 }
 
 /// Rule: a copy claims the same Redis keys as its original, so that it is read only where somebody names it. Revert: without the line

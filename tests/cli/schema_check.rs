@@ -233,8 +233,8 @@ fn a_script_answers_what_its_call_lists() {
         .unnamed(&["schema", "check", "mine"])
         .exits(1);
     run.shows(
-        "mine/schema.toml:22: error: with a lock there the call replies \"LOCKED\", which is not \
-        one of its listed replies",
+        "mine/schema.toml:22: error: with a lock there the call replies \"LOCKED\", which none \
+        of its replies covers; add one",
     );
     let run = with(SOUND, &TAKE.replace("found == 'done'", "found ~= 'done'"))
         .unnamed(&["schema", "check", "mine"]);

@@ -8,6 +8,9 @@ use crate::domain::record::Content;
 /// `SINGLETONLOCK` and `MyLock`.
 const LOCK_NAMES: [&str; 3] = ["mutex", "semaphore", "lease"];
 
+/// A word of Redis keys beside a lock that was given up.
+const RELEASED: &str = "released";
+
 /// Words that end in `lock` and name no lock.
 const NO_LOCKS: [&str; 3] = ["block", "clock", "unlock"];
 
@@ -42,7 +45,9 @@ pub(super) fn of(guess: &Guess) -> Vec<String> {
 pub(super) fn lock_guess(pattern: &str, sample_set: SampleSet<'_>) -> Option<String> {
     let lower = pattern.to_ascii_lowercase();
     let names_progress = PROGRESS_NAMES.iter().any(|name| lower.contains(name));
-    if !names_progress && !words_of(pattern).iter().any(|word| names_lock(word)) {
+    if lower.contains(RELEASED)
+        || !names_progress && !words_of(pattern).iter().any(|word| names_lock(word))
+    {
         return None;
     }
     for sample in sample_set.among {

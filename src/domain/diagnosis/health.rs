@@ -89,14 +89,20 @@ pub struct Limits {
     pub(crate) critical: u64,
     /// The status that one lock with another finding gives.
     pub(crate) alarms: BTreeMap<FindingCode, Status>,
+    /// The status that one Redis key without expiry gives that no schema reads.
+    pub(crate) unrecognised: Option<Status>,
 }
 
 /// The value of `--include`: the status that one lock with this finding gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Alarm {
-    pub(crate) code: FindingCode,
+    /// `None` for Redis keys without expiry that no schema reads.
+    pub(crate) code: Option<FindingCode>,
     pub(crate) status: Status,
 }
+
+/// The code of `--include` for Redis keys without expiry that no schema reads.
+const UNRECOGNISED: &str = "unrecognised-no-expiry";
 
 /// The statuses of a monitoring plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, EnumString)]
@@ -123,12 +129,18 @@ impl Alarm {
     /// Every alarm as it is written.
     pub(crate) fn all() -> Vec<String> {
         let mut all = Vec::new();
-        for code in INCLUDABLE {
+        for code in INCLUDABLE.map(Some).into_iter().chain([None]) {
             for status in [Status::Warning, Status::Critical] {
-                all.push(format!("{}={}", code.as_str(), status.as_str()));
+                all.push(Self { code, status }.text());
             }
         }
         all
+    }
+
+    /// The alarm as it is written.
+    pub(crate) fn text(self) -> String {
+        let code = self.code.map_or(UNRECOGNISED, |code| code.as_str());
+        format!("{code}={}", self.status.as_str())
     }
 }
 
@@ -138,19 +150,31 @@ impl FromStr for Alarm {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("write one of {}", Self::all().join(", "));
         let (code, status) = text.split_once('=').ok_or_else(wrong)?;
-        let Ok(code) = code.parse() else { return Err(wrong()) };
-        // The other findings do not keep clients waiting, so they are no reason for an alarm.
-        if !INCLUDABLE.contains(&code) {
-            return Err(wrong());
+        let mut found = None;
+        if code != UNRECOGNISED {
+            let Ok(code) = code.parse() else { return Err(wrong()) };
+            // The other findings do not keep clients waiting, so they are no reason for an alarm.
+            if !INCLUDABLE.contains(&code) {
+                return Err(wrong());
+            }
+            found = Some(code);
         }
         match status.parse() {
-            Ok(status @ (Status::Warning | Status::Critical)) => Ok(Self { code, status }),
+            Ok(status @ (Status::Warning | Status::Critical)) => Ok(Self { code: found, status }),
             _ => Err(wrong()),
         }
     }
 }
 
 impl Limits {
+    /// Adds an alarm of `--include`.
+    pub(crate) fn include(&mut self, alarm: Alarm) {
+        match alarm.code {
+            Some(code) => _ = self.alarms.insert(code, alarm.status),
+            None => self.unrecognised = Some(alarm.status),
+        }
+    }
+
     /// The requested findings.
     pub(crate) fn sought(&self) -> Vec<FindingCode> {
         let mut sought = vec![FindingCode::NoExpiry];
@@ -212,6 +236,9 @@ impl Health {
         let mut statuses = Vec::new();
         for code in limits.sought() {
             statuses.push(limits.status(code, self.count(code)));
+        }
+        if self.unrecognised_no_expiry.is_some_and(|count| count > 0) {
+            statuses.extend(limits.unrecognised);
         }
         if statuses.contains(&Status::Critical) {
             Status::Critical
@@ -301,7 +328,7 @@ mod tests {
     fn an_alarm_reads_what_it_writes_and_nothing_else() {
         for text in Alarm::all() {
             let alarm: Alarm = text.parse().unwrap();
-            assert_eq!(format!("{}={}", alarm.code.as_str(), alarm.status.as_str()), text);
+            assert_eq!(alarm.text(), text);
         }
         for text in
             ["excess-ttl", "excess-ttl=OK", "no-expiry=WARNING", "oversized=WARNING", "=", ""]

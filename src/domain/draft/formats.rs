@@ -46,8 +46,13 @@ pub(super) fn formats(samples: Vec<SampleValue>) -> Vec<DraftFormat> {
     let state_field = state_field(&documents);
     let mut formats = apart(documents, |sample| document_test(sample, state_field.as_deref()));
     let words: BTreeSet<_> = texts.iter().map(|sample| sample.text.as_str()).collect();
-    // Owner tokens differ from value to value; words of a service repeat.
-    let are_words = words.len() <= MAX_WORDS && words.len() * 2 <= texts.len();
+    // Owner tokens differ from value to value; words of a service repeat, more of them if they have
+    // digits.
+    let are_letters = words.iter().all(|word| {
+        word.chars().all(|letter| letter.is_ascii_alphabetic() || "-_".contains(letter))
+    });
+    let are_words = words.len() <= MAX_WORDS
+        && (are_letters && words.len() < texts.len() || words.len() * 2 <= texts.len());
     formats.extend(apart(texts, |sample| {
         if are_words { FormatTest::Word(sample.text.clone()) } else { FormatTest::AnyText }
     }));

@@ -28,36 +28,66 @@ pub(crate) const DRAFT: &str = "# A file with the word DECIDE is a draft, which 
 /// The text of a schema with this name, drafted from these strings and hashes, which match the glob
 /// if there is one.
 pub(crate) fn draft(name: &str, seen: &[KeyState], glob: Option<&str>) -> String {
-    let keys: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
-    let count = seen.len();
-    let template = quoted(&match glob {
+    let all: Vec<_> = seen.iter().map(|key| &key.redis_key[..]).collect();
+    let mut keys = Vec::new();
+    let mut values = Vec::new();
+    let mut markers = BTreeSet::new();
+    for key in seen {
+        match marker(&key.redis_key, &all) {
+            Some(marker) => _ = markers.insert(marker),
+            None => {
+                keys.push(&key.redis_key[..]);
+                values.push(SampleValue::of(key));
+            }
+        }
+    }
+    let count = keys.len();
+    let template = match glob {
         Some(glob) => template_of_glob(glob.as_bytes()),
         None => template(&keys),
-    });
+    };
+    let mut ignored = String::new();
+    if !markers.is_empty() {
+        let of_markers = markers.iter().map(|marker| quoted(&format!("{template}{marker}")));
+        ignored = format!(", ignore = [{}]", of_markers.collect::<Vec<_>>().join(", "));
+    }
     let mut text = format!(
-        r#"# Drafted from {count} Redis keys.
-# The file says how records look; idemctl-schema(5) says how the service's steps are described, too.
+        r#"# Drafted from {count} Redis keys. idemctl-schema(5) has the format, also of the service's steps.
+{DRAFT}
 format = 2
 name = {name:?}
-{DRAFT}
-summary = "{name}, drafted from sample keys"
-
-# If the lock has a Redis key of its own, write lock = "..." and result = "..." instead of record,
-# and add at = "lock" or at = "result" to each value.
-[keys]
-record = {template}
-
-# The TTLs that the service sets, or "none". Delete the line of what it does not store.
-[ttl]
+# If the lock has a Redis key of its own: lock and result instead of record, and `at` in each value.
+keys = {{ record = {}{ignored} }}
+[ttl]    # those that the service sets, or "none"; delete the line of what it does not store
 lock = "{DECIDE}"
 result = "{DECIDE}"
-"#
+"#,
+        quoted(&template)
     );
     let mut names = BTreeSet::new();
-    for format in formats(seen.iter().map(SampleValue::of).collect()) {
+    for format in formats(values) {
         write_value_format(&mut text, &format, count, &mut names);
     }
     text
+}
+
+/// What a Redis key has behind another one, as a template, if that begins with a word: a marker
+/// beside a record, such as `:released:{id}`.
+fn marker(redis_key: &[u8], all: &[&[u8]]) -> Option<String> {
+    for other in all {
+        let Some(behind) = redis_key.strip_prefix(*other) else { continue };
+        let behind = str::from_utf8(behind).ok()?;
+        let mut characters = behind.char_indices();
+        let Some((_, separator)) = characters.next() else { continue };
+        let word = behind[separator.len_utf8()..].split(separator).next()?;
+        let is_word = !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic());
+        if separator.is_ascii_punctuation() && is_word {
+            let rest = &behind[separator.len_utf8() + word.len()..];
+            let id = if rest.is_empty() { String::new() } else { format!("{separator}{{id}}") };
+            return Some(format!("{separator}{word}{id}"));
+        }
+    }
+    None
 }
 
 /// Writes one `[[value]]` table. Writing to a `String` cannot fail, so the results are ignored.
@@ -73,7 +103,7 @@ fn write_value_format(
     let longest = longest.map_or("none".to_owned(), duration::short);
     let _ = writeln!(
         text,
-        "\n# {count} of {all} values; longest time left: {longest}.\n[[value]]\nname = {name:?}"
+        "[[value]]    # {count} of {all}; longest time left: {longest}\nname = {name:?}"
     );
     write_decoding(text, &format.decoding);
     match &format.test {
@@ -89,11 +119,7 @@ fn write_value_format(
         FormatTest::Fields => {}
     }
     write_field_lists(text, format);
-    let _ = writeln!(
-        text,
-        "state = {DECIDE:?}    # in-progress, completed, failed or released\n\
-        # fields = {{ owner = \"\", created_at = \"\", status = \"\", headers = \"\", body = \"\" }}"
-    );
+    let _ = writeln!(text, "state = {DECIDE:?}    # in-progress, completed, failed or released");
 }
 
 /// Writes how the values are decoded, unless the tests imply it.

@@ -22,6 +22,8 @@ pub enum Goal {
     StoredResult,
     /// A request gets the stored result.
     Replay,
+    /// A worker releases a lock without a result.
+    ReleasedLock,
 }
 
 as_str!(Goal);
@@ -33,6 +35,7 @@ impl Goal {
             Self::Effect => "an effect",
             Self::StoredResult => "a stored result",
             Self::Replay => "a replay",
+            Self::ReleasedLock => "a released lock",
         }
     }
 }
@@ -43,6 +46,7 @@ pub struct ReachedGoals {
     pub effect: bool,
     pub stored_result: bool,
     pub replay: bool,
+    pub released_lock: bool,
 }
 
 impl ReachedGoals {
@@ -51,6 +55,7 @@ impl ReachedGoals {
             Goal::Effect => self.effect,
             Goal::StoredResult => self.stored_result,
             Goal::Replay => self.replay,
+            Goal::ReleasedLock => self.released_lock,
         }
     }
 }
@@ -167,6 +172,7 @@ impl StepCoverage {
                 Goal::Replay => {
                     self.replies_of(StepKind::Begin).any(|reply| reply.means == Meaning::Replay)
                 }
+                Goal::ReleasedLock => program.is_lock_alone,
             };
             if !is_described || goals.has(*goal) {
                 continue;
@@ -190,6 +196,7 @@ impl StepCoverage {
             Goal::Effect => (StepKind::Begin, Meaning::Acquired),
             Goal::StoredResult => (StepKind::Complete, Meaning::Stored),
             Goal::Replay => (StepKind::Begin, Meaning::Replay),
+            Goal::ReleasedLock => (StepKind::Release, Meaning::Released),
         };
         let mut replies = Vec::new();
         for call in self.calls_of(step) {

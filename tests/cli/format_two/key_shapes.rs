@@ -149,7 +149,7 @@ fn a_template_is_shown_as_schema_toml_writes_it() {
     server.idemctl(&["schema", "new", "drafted", "--from", &keys[0], &keys[1]]).exits(0);
     let draft = server.folder().join(".config/idemctl/schemas/drafted/schema.toml");
     let text = std::fs::read_to_string(&draft).unwrap();
-    assert!(text.contains(&format!("record = '{template}'\n")));
+    assert!(text.contains(&format!("record = '{template}' }}")));
     let decided = text.replace("state = \"DECIDE\"", "state = \"completed\"");
     std::fs::write(draft, decided.replace("DECIDE", "1h")).unwrap();
     server.idemctl(&["list", "--schema", "drafted"]).exits(0);

@@ -137,8 +137,11 @@ pub fn check(protocol: &Protocol, bounds: Bounds, server: &Server) -> Checked {
         search.redis_restarts(next);
         next += 1;
     }
-    let goals: &[_] =
-        if protocol.is_lock_alone { &["effect"] } else { &["effect", "stored-result", "replay"] };
+    let goals: &[_] = if protocol.is_lock_alone {
+        &["effect", "released-lock"]
+    } else {
+        &["effect", "stored-result", "replay"]
+    };
     Checked { frontier: search.frontier(), goals, reached: search.reached }
 }
 
@@ -255,6 +258,7 @@ impl Search<'_> {
         if state.used == Faults::default() {
             let has_result = self.result_in(outcome.after).is_some();
             match outcome.means {
+                Some(Means::Released) => _ = self.reached.insert("released-lock"),
                 Some(Means::Stored) => _ = self.reached.insert("stored-result"),
                 Some(Means::Replay) if has_result => _ = self.reached.insert("replay"),
                 _ => {}
