@@ -43,6 +43,7 @@ mod explore;
 mod extend;
 mod familiar;
 mod far_fields;
+mod field_cases;
 mod force_unlock;
 mod format_two;
 mod history;

@@ -288,6 +288,9 @@ impl Expansion<'_> {
             "RESULT_TTL_MS" => ms(raw.ttl.result, "{result_ttl_ms}"),
             "COMPLETE_NOTE" => note(raw.complete.as_ref()),
             "RELEASE_NOTE" => note(raw.release.as_ref()),
+            // Behind a fixed text, the scripts compare the whole lock.
+            "SENT_OWNER" if has_wrapped_owner(raw) => "lock_value".to_owned(),
+            "SENT_OWNER" => "owner".to_owned(),
             "OWNER" => text(&owner_path(raw).unwrap_or_default()),
             // HELD: the record is a lock.
             _ => {
@@ -402,6 +405,19 @@ fn values(raw: &RawSchema, state: State) -> impl Iterator<Item = &RawValue> {
     raw.value.iter().filter(move |value| value.state == Some(state))
 }
 
+/// True if every lock is its owner between fixed texts.
+fn has_wrapped_owner(raw: &RawSchema) -> bool {
+    values(raw, State::InProgress).all(is_wrapped_owner)
+}
+
+fn is_wrapped_owner(value: &RawValue) -> bool {
+    let Some(decode) = &value.decode else { return false };
+    let is_fixed = |word: &String| {
+        word == "text" || word.starts_with("prefix=") || word.starts_with("suffix=")
+    };
+    value.fields.owner.as_deref() == Some("") && decode.iter().all(is_fixed)
+}
+
 /// Where each lock names its owner, as a JSON array of member names. `None` if the scripts cannot
 /// read it at one place of all locks.
 fn owner_path(raw: &RawSchema) -> Option<String> {
@@ -410,7 +426,7 @@ fn owner_path(raw: &RawSchema) -> Option<String> {
         let pointer = value.fields.owner.as_ref()?;
         let is_json = value.encoding.is_none_or(|encoding| encoding == Encoding::Json);
         let is_packed = value.decode.is_some() || !value.decode_at.is_empty();
-        if is_packed || !(is_json || pointer.is_empty()) {
+        if !has_wrapped_owner(raw) && (is_packed || !(is_json || pointer.is_empty())) {
             return None;
         }
         let names: Vec<_> = pointer.split('/').skip(1).map(unescaped).collect();
