@@ -200,7 +200,7 @@ fn a_process_that_is_younger_than_the_lock_is_not_its_owner() {
     assert_eq!(server.keys(), ["timed:elsewhere", "timed:new"]);
 }
 
-/// Rule: the command gets what is known of the lock, and no variable that idemctl inherited.
+/// Rule: the command gets the known facts of the lock, and no variable that idemctl inherited.
 #[test]
 fn a_command_gets_the_facts_of_the_lock() {
     let server = Server::start();
