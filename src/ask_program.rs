@@ -1,7 +1,7 @@
 //! Runs a program of the operator, such as that of `--ask`, which finds out how an operation ended,
 //! or that of `--owner-alive`.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt as _;
 use std::pin::pin;
@@ -39,6 +39,14 @@ pub(crate) struct AskProgram {
     pub(crate) command: OsString,
     /// The time limit of one question.
     pub(crate) patience: Duration,
+}
+
+/// What a program gets about a lock whose owner may be alive.
+pub(crate) struct AskedLock {
+    /// The owner, as `$1`.
+    pub(crate) owner: OsString,
+    /// Variables of its environment. `None` removes one that idemctl inherited.
+    pub(crate) variables: [(&'static str, Option<OsString>); 6],
 }
 
 /// How a program ended, and what it wrote.
@@ -98,16 +106,16 @@ impl AskProgram {
         Err(why)
     }
 
-    /// Runs the program with this on stdin, and with the owner, if there is one, as `$1`.
+    /// Runs the program with this on stdin, and about a lock, if there is one.
     ///
     /// # Errors
     /// It cannot be started, or does not end in time (`TimedOut`).
     pub(crate) async fn run(
         &self,
-        owner: Option<&OsStr>,
+        lock: Option<&AskedLock>,
         question: &[u8],
     ) -> io::Result<ProgramEnd> {
-        let mut child = self.start(owner)?;
+        let mut child = self.start(lock)?;
         // Until the program has ended in order, whatever ends this kills it and all it started.
         let mut group = ProcessGroup::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -145,17 +153,23 @@ impl AskProgram {
         };
         // Of a program that is asked about an owner, only the exit status counts, so that it may
         // leave a process running, such as a connection that the next one uses.
-        if exchanged.is_ok() || owner.is_some() {
+        if exchanged.is_ok() || lock.is_some() {
             group.ended();
         }
         Ok(ProgramEnd { status: status?, answer: exchanged.map(|()| answer), said })
     }
 
-    fn start(&self, owner: Option<&OsStr>) -> io::Result<Child> {
+    fn start(&self, lock: Option<&AskedLock>) -> io::Result<Child> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(&self.command);
-        if let Some(owner) = owner {
-            shell.arg("idemctl").arg(owner).env("IDEMCTL_OWNER", owner);
+        if let Some(lock) = lock {
+            shell.arg("idemctl").arg(&lock.owner);
+            for (name, value) in &lock.variables {
+                match value {
+                    Some(value) => shell.env(name, value),
+                    None => shell.env_remove(name),
+                };
+            }
         }
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // In a process group of its own, so that everything it starts can be killed with it, and

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::domain::covered::Covered;
 use crate::domain::diagnosis::{self, Thresholds};
-use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft};
+use crate::domain::record::{Candidate, FieldSet, Record, TimeLeft, ValueField};
 use crate::domain::schema::{Catalog, Schema};
 use crate::domain::select::{Coverage, Selected, Selection, contradiction};
 use crate::exit::{CommandError, Exit};
@@ -561,7 +561,10 @@ fn with_value<T>(read: Option<Result<T, StoreError>>) -> Option<Result<Option<T>
 }
 
 async fn open(reader: RecordReader, query: &ScanQuery<'_>) -> Result<KeyspaceScan, StoreError> {
-    let keyspace = KeyspaceScan::start(reader, query.catalog, query.first_read).await?;
+    let mut keyspace = KeyspaceScan::start(reader, query.catalog, query.first_read).await?;
+    if query.needed.contains(ValueField::Idle) {
+        keyspace = keyspace.with_idle_times();
+    }
     Ok(if query.lengths == Lengths::All { keyspace } else { keyspace.without_lengths() })
 }
 

@@ -92,7 +92,8 @@ pub(crate) struct ShowArgs {
     #[arg(long)]
     pub(crate) raw_csv: bool,
 
-    /// Sort the output, after a full scan: oldest, soonest to expire or largest first, or by key
+    /// Sort the output, after a full scan: oldest, soonest to expire, largest or longest untouched
+    /// first, or by key
     #[arg(long, value_name = "BY", value_enum)]
     pub(crate) sort: Option<Sort>,
 
@@ -148,6 +149,8 @@ pub(crate) enum Sort {
     Ttl,
     /// Largest first.
     Size,
+    /// Longest untouched first; unknown idle times last.
+    Idle,
     /// By idempotency key.
     Key,
 }
@@ -158,6 +161,7 @@ impl From<Sort> for Order {
             Sort::Age => Self::Age,
             Sort::Ttl => Self::Ttl,
             Sort::Size => Self::Size,
+            Sort::Idle => Self::Idle,
             Sort::Key => Self::Key,
         }
     }

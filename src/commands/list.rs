@@ -230,6 +230,9 @@ impl ListRun<'_> {
         if show.sort.is_some() {
             needed.insert(ValueField::Time);
         }
+        if matches!(show.sort, Some(Sort::Idle)) {
+            needed.insert(ValueField::Idle);
+        }
         needed
     }
 
@@ -276,6 +279,13 @@ impl ListRun<'_> {
             session.ui.status(&format!("the first {shown}; --limit shows more"));
         } else if is_for_people {
             session.ui.status(&so_far);
+        }
+        let reads_idle_times = self.needed_fields().contains(ValueField::Idle);
+        if shown > 0 && reads_idle_times && !self.databases[0].reader.keeps_idle_times() {
+            session.ui.note(
+                "earlier reads of idemctl count as accesses in the idle times; CLIENT NO-TOUCH, of \
+                Redis 7.2 and outside clusters, prevents that",
+            );
         }
         // A watch would repeat the hint each time.
         let without_room = rows.without_room();

@@ -64,8 +64,12 @@ pub struct Args {
 
     /// Keep locks for whose owner CMD exits with 0 (alive); 1 means dead
     ///
-    /// CMD is a shell command that gets the owner as $1. It exits with 0 if the owner is alive and
-    /// with 1 if not. IDEMCTL_OWNER also holds the owner.
+    /// CMD is a shell command that gets the owner as $1, once for each lock. It exits with 0 if the
+    /// owner is alive and with 1 if not. In its environment are IDEMCTL_OWNER, IDEMCTL_KEY,
+    /// IDEMCTL_SCHEMA, and in milliseconds since 1970: IDEMCTL_LOCK_STARTED, if the value contains
+    /// that time; otherwise IDEMCTL_LOCK_STARTED_AFTER, the earliest time that a stated lock TTL
+    /// permits; and IDEMCTL_DEADLINE, if the lock expires. An unknown time is unset. A process that
+    /// started after its lock is another one with the same name.
     #[arg(long, value_name = "CMD")]
     owner_alive: Option<OsString>,
 

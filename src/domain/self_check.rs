@@ -7,7 +7,7 @@ use crate::domain::record::response::CONTENT_TYPE;
 use crate::domain::record::{
     Content, Deadline, KeyState, Observation, Reading, Response, Stored, TimeLeft, decode,
 };
-use crate::domain::schema::{Schema, State, TtlOf};
+use crate::domain::schema::{BodyEncoding, Schema, State, TtlOf};
 use crate::domain::step::{Answer, StepInputs, next_request};
 
 /// A contradiction within a schema.
@@ -186,6 +186,13 @@ fn reads_as(
             let format = &schema.values[decoded.format];
             // A service may store its failures as it stores any result.
             let is_failure = wanted == State::Failed && format.state == State::Completed;
+            if format.body_encoding == BodyEncoding::Bytes && wanted.is_result() {
+                let message = format!(
+                    "idemctl reads the arrays of `body_encoding = \"bytes\"` and does not write \
+                    them; leave `{about}` and [complete] out"
+                );
+                return Some(Mismatch { about, message });
+            }
             if format.state == wanted || is_failure {
                 let why = decoded.conformance.deviation()?;
                 let message =

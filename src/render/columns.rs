@@ -25,6 +25,9 @@ pub struct RecordColumn {
     pub(super) is_optional: bool,
     /// True if a table omits it unless all columns are wanted.
     is_wide: bool,
+    /// True if it is left out unless it is named or sorted by, because it costs a command for each
+    /// Redis key.
+    is_on_request: bool,
     /// The cell for programs: milliseconds, bytes and RFC 3339.
     plain: Cell,
     /// The cell for people.
@@ -34,7 +37,7 @@ pub struct RecordColumn {
 }
 
 /// All columns, in the order of a table for people.
-pub static COLUMNS: [RecordColumn; 14] = [
+pub static COLUMNS: [RecordColumn; 15] = [
     column("key", "key", 0, |record| Some(escape::text(&record.key)))
         .shown_as("", |record| Some(escape::key(&record.key))),
     column("db", "db", 6, |record| Some(record.db?.to_string())),
@@ -46,6 +49,10 @@ pub static COLUMNS: [RecordColumn; 14] = [
     column("age_ms", "age", 7, |record| Some(record.age?.millis.to_string()))
         .of(ValueField::Time)
         .shown_as("~23h 59m", |record| record.age.map(words::short_age)),
+    column("idle_seconds", "idle", 14, |record| Some(record.idle()?.as_secs().to_string()))
+        .shown_as("23h 59m", |record| record.idle().map(words::idle))
+        .of(ValueField::Idle)
+        .on_request(),
     column("size_bytes", "size", 8, |record| Some(record.size_bytes()?.to_string()))
         .shown_as("999.9 KiB", |record| record.size_bytes().map(words::bytes)),
     column("owner", "owner", 9, |record| record.owner().map(escape::text))
@@ -78,6 +85,7 @@ const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) 
         field: None,
         is_optional: false,
         is_wide: false,
+        is_on_request: false,
         plain,
         shown: plain,
         usual: "",
@@ -85,15 +93,17 @@ const fn column(name: &'static str, alias: &'static str, rank: u8, plain: Cell) 
 }
 
 /// The columns of a table for people. It has the status if the status selected the records.
-pub fn of_table(all_dbs: bool, by_status: bool) -> Vec<&'static RecordColumn> {
-    let mut columns = all(all_dbs);
+pub fn of_table(all_dbs: bool, by_status: bool, by_idle: bool) -> Vec<&'static RecordColumn> {
+    let mut columns = all(all_dbs, by_idle);
     columns.retain(|column| !column.is_wide && (by_status || column.name != "status"));
     columns
 }
 
-/// All columns, with the database if the records of several are listed.
-pub fn all(all_dbs: bool) -> Vec<&'static RecordColumn> {
-    COLUMNS.iter().filter(|column| all_dbs || column.name != "db").collect()
+/// All columns, with the database if the records of several are listed, and the idle time if they
+/// are sorted by it.
+pub fn all(all_dbs: bool, by_idle: bool) -> Vec<&'static RecordColumn> {
+    let columns = COLUMNS.iter().filter(|column| by_idle || !column.is_on_request);
+    columns.filter(|column| all_dbs || column.name != "db").collect()
 }
 
 impl RecordColumn {
@@ -107,6 +117,10 @@ impl RecordColumn {
 
     const fn wide(self) -> Self {
         Self { is_wide: true, ..self }
+    }
+
+    const fn on_request(self) -> Self {
+        Self { is_on_request: true, ..self }
     }
 
     const fn shown_as(self, usual: &'static str, shown: Cell) -> Self {

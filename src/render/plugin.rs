@@ -25,7 +25,7 @@ pub fn health(health: &Health, limits: &Limits) -> String {
     if let Some(sample) = health.sample {
         measures.push(format!("sampled={sample}"));
     }
-    for code in limits.sought() {
+    for code in health.codes(limits) {
         measures.push(measure(&label(code.as_str()), code, health, limits));
     }
     let status = health.status(limits);
@@ -40,7 +40,7 @@ pub fn health(health: &Health, limits: &Limits) -> String {
 /// The document of `check -o json`.
 pub fn health_json(health: &Health, limits: &Limits) -> Value {
     let mut findings = Vec::new();
-    for code in limits.sought() {
+    for code in health.codes(limits) {
         let count = health.count(code);
         let mut schemas = Map::new();
         let mut sample = Vec::new();
@@ -220,7 +220,7 @@ fn label(code: &str) -> String {
 
 fn troubles(health: &Health, limits: &Limits) -> Vec<String> {
     let mut troubles = Vec::new();
-    for code in limits.sought() {
+    for code in health.codes(limits) {
         let mut schemas = Vec::new();
         let mut first = None;
         for ((of, schema), group) in health.found.groups() {

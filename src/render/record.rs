@@ -6,7 +6,7 @@ use super::{body, escape, record_json, words};
 use crate::domain::duration;
 use crate::domain::record::age::millis;
 use crate::domain::record::response::{SECRET_HEADERS, is_secret_header};
-use crate::domain::record::{Content, KeyState, Record, Response, TimeLeft, ValueField};
+use crate::domain::record::{Content, Evidence, KeyState, Record, Response, TimeLeft, ValueField};
 use crate::domain::schema::{State, TtlOf};
 
 /// What a page shows beyond what everybody wants to see.
@@ -46,6 +46,26 @@ pub fn page(record: &Record, view: View, options: PageOptions) -> String {
 
 /// What is shown of a field that is unknown, because the value was read only in part.
 const UNREAD: &str = "not in the part of the value that was read; --full reads all of it";
+
+/// From this idle time on, in milliseconds, it says more about the age than that the key is in use.
+const SHOWS_AGE_MS: u64 = 60_000;
+
+/// How long ago the record was last read or written. A write touches a key, so that the value is at
+/// least that old. `None` if the server does not tell, or if an age that is known contradicts it.
+fn idle(record: &Record) -> Option<String> {
+    let since = words::idle(record.idle()?);
+    let idle_ms = record.idle()?.as_secs() * 1_000;
+    let is_within_age = record.age.is_some_and(|age| idle_ms <= age.millis);
+    let is_age_proven = record.age.is_some_and(|age| age.evidence > Evidence::Estimated);
+    if is_age_proven && !is_within_age {
+        return None;
+    }
+    Some(if is_within_age || idle_ms < SHOWS_AGE_MS {
+        format!("touched {since} ago")
+    } else {
+        format!("not touched for {since}, so at least that old")
+    })
+}
 
 /// How many bytes of an unreadable value are shown, which is enough to recognise its kind.
 const FIRST_BYTES: usize = 64;
@@ -228,7 +248,14 @@ impl RecordPage {
     }
 
     fn content(&mut self, record: &Record) {
-        self.page.field("Age", &words::age(record.age));
+        let mut age = words::age(record.age);
+        if let Some(ttl) = record.contradicted_lock_ttl() {
+            age += &format!(
+                "; this time, or the lock TTL of {}, is wrong, unless the lock was renewed",
+                duration::short(ttl)
+            );
+        }
+        self.page.field("Age", &age);
         let mut size = match record.size_bytes() {
             Some(size) => words::bytes(size),
             None => "unknown".to_owned(),
@@ -237,18 +264,8 @@ impl RecordPage {
             size += &format!(", {} in memory", words::bytes(memory));
         }
         self.page.field("Size", &size);
-        if let Some(idle) = record.idle() {
-            let idle_ms = idle.as_secs() * 1_000;
-            // An idle time that is longer than the age would contradict it, so it is left out.
-            let is_plausible = match record.age {
-                Some(age) => idle_ms <= age.millis,
-                None => true,
-            };
-            if is_plausible {
-                let idle =
-                    if idle_ms == 0 { "under 1s".to_owned() } else { duration::short(idle_ms) };
-                self.page.field("Idle", &format!("{idle} since the last access"));
-            }
+        if let Some(idle) = idle(record) {
+            self.page.field("Idle", &idle);
         }
         if record.state == State::Unreadable {
             self.first_bytes(record);
@@ -391,4 +408,53 @@ fn time_left(time_left: TimeLeft, record: &Record, key_index: usize, of: TtlOf) 
     };
     let whose = if record.schema.states_ttl(of) { "configured" } else { "schema default" };
     format!("{left}, {whose} {}", duration::short(millis(allowed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::domain::samples::{CHI_LOCK, chi, record, text};
+
+    /// Rule: a key that was not touched for long is at least that old, unless more is known of its
+    /// age.
+    #[test]
+    fn an_idle_time_says_how_old_a_record_is_at_least() {
+        let timed = |at| {
+            let value = format!(r#"{{"done":false,"at":{at}}}"#);
+            record("timed", &[(text(value), TimeLeft::NoExpiry)])
+        };
+        let not_touched = "not touched for 3d, so at least that old";
+        for (record, idle_s, expected) in [
+            (chi(CHI_LOCK, TimeLeft::NoExpiry), 0, Some("touched under 1s ago")),
+            (chi(CHI_LOCK, TimeLeft::NoExpiry), 4, Some("touched 4s ago")),
+            (chi(CHI_LOCK, TimeLeft::NoExpiry), 259_200, Some(not_touched)),
+            // The estimate of 59 s is wrong.
+            (chi(CHI_LOCK, TimeLeft::Millis(1_000)), 259_200, Some(not_touched)),
+            // Read at 1,000,000 ms.
+            (timed(1), 900, Some("touched 15m ago")),
+            (timed(999_000), 900, None),
+        ] {
+            let mut record = record;
+            record.seen.keys[0].idle = Some(Duration::from_secs(idle_s));
+            assert_eq!(idle(&record).as_deref(), expected, "{idle_s}");
+        }
+        assert_eq!(idle(&timed(1)), None, "the server does not tell");
+    }
+
+    /// Rule: an age far above the lock TTL contradicts it only if the lock still expires in time.
+    #[test]
+    fn a_time_in_a_lock_may_contradict_its_ttl() {
+        let held = |at, left| {
+            let value = format!(r#"{{"done":false,"at":{at}}}"#);
+            record("timed", &[(text(value), left)]).contradicted_lock_ttl()
+        };
+        // Read at 1,000,000 ms, with a lock TTL of a minute.
+        assert_eq!(held(399_999, TimeLeft::Millis(26_000)), Some(60_000));
+        assert_eq!(held(400_000, TimeLeft::Millis(26_000)), None);
+        assert_eq!(held(1, TimeLeft::Millis(60_001)), None, "it is in excess");
+        assert_eq!(held(1, TimeLeft::NoExpiry), None);
+        assert_eq!(chi(CHI_LOCK, TimeLeft::Millis(1)).contradicted_lock_ttl(), None);
+    }
 }

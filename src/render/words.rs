@@ -50,6 +50,14 @@ pub fn short_age(age: Age) -> String {
     format!("{}{}", age.evidence.mark(), duration::short(age.millis))
 }
 
+/// An idle time, which Redis reports in whole seconds.
+pub fn idle(idle: Duration) -> String {
+    match idle.as_secs() {
+        0 => "under 1s".to_owned(),
+        seconds => duration::short(seconds * 1_000),
+    }
+}
+
 /// A number as `26,000`.
 pub fn count(number: u64) -> String {
     indicatif::HumanCount(number).to_string()

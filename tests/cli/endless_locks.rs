@@ -190,3 +190,61 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
         .shows("WARNING - keys under idempo's prefix that do not match schema idempo: 3")
         .shows("orphaned=0");
 }
+
+/// Rule: a lock with more than a year left is stuck without a stated TTL, if its Redis key holds
+/// nothing but locks. Elsewhere it is a finding, and no orphan.
+#[test]
+fn a_lock_with_more_than_a_year_left_is_stuck() {
+    let two_years = 2 * 365 * 24 * HOUR;
+    let server = Server::holding(&[
+        ("idem:started:far", "worker-1", two_years),
+        ("idempotency:far", r#"{"status":"PENDING"}"#, two_years),
+        ("idem:started:near", "worker-1", 300 * 24 * HOUR),
+    ]);
+    let inspect = server.idemctl(&["inspect", "far", "--schema", "event-driven"]).exits(0);
+    inspect.shows("error excess-ttl: the lock expires in 7");
+    let listed = server.idemctl(&["list", "--finding", "excess-ttl", "-o", "csv"]).exits(0);
+    assert_eq!(listed.text().matches("~excess-ttl").count(), 1, "{}", listed.text());
+    let check = server.idemctl(&["check"]).exits(2);
+    check.shows("CRITICAL - 1 excess-ttl lock (event-driven 1), e.g. far");
+    check.shows("no_expiry=0;;0 excess_ttl=1;;0");
+    let json = server.idemctl(&["check", "-o", "json"]).exits(2).json();
+    assert_eq!(json["findings"][1]["code"], "excess-ttl", "{json}");
+    let sweep = ["sweep", "--orphaned", "--yes", "--grace", "0s"];
+    server.idemctl(&sweep).exits(0).shows("excess-ttl      1");
+    assert_eq!(server.keys(), ["idem:started:near", "idempotency:far"]);
+}
+
+/// Locks whose value is the time at which they were acquired.
+const TIMED: &str = r#"format = 2
+name = "timed"
+keys = { lock = "timed:{key}" }
+ttl = { lock = "30s" }
+[[value]]
+name = "held"
+encoding = "text"
+opaque = true
+state = "in-progress"
+timestamp = "s"
+fields = { created_at = "" }
+"#;
+
+/// Rule: a time in the value that does not fit the TTL is not shown without a remark, and one that
+/// shows a TTL far below the stated one is a finding.
+#[test]
+fn a_time_in_a_lock_is_compared_with_its_ttl() {
+    let server = Server::start();
+    server.describe("timed", &[("schema.toml", TIMED)]);
+    let seconds: Vec<u64> = server.send(&[b"TIME"]);
+    server.set("timed:old", (seconds[0] - 15_000_000).to_string(), 26_000);
+    server.set("timed:short", (seconds[0] - 5).to_string(), 295_000);
+    let old = server.idemctl(&["inspect", "old", "--schema", "timed"]).exits(0);
+    old.shows(
+        "(by the time in the record); this time, or the lock TTL of 30s, is wrong, unless the",
+    );
+    let inspect = ["inspect", "short", "--schema", "timed", "--lock-ttl"];
+    let short = server.idemctl(&[&inspect[..], &["20m"]].concat()).exits(0);
+    short.shows("warning short-lock-ttl: the lock expires 5m").shows("lock TTL is 20m");
+    let fits = server.idemctl(&[&inspect[..], &["5m"]].concat()).exits(0);
+    assert!(!fits.text().contains("short-lock-ttl"), "{}", fits.text());
+}

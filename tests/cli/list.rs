@@ -339,3 +339,44 @@ fn a_default_ttl_is_noted_if_it_is_in_question() {
         assert!(!run.all().contains("note:"), "{words:?}: {}", run.all());
     }
 }
+
+const SETS: &str = r#"format = 2
+name = "sets"
+keys = { lock = "sets:{key}" }
+ttl = { lock = "30s" }
+[[value]]
+name = "held"
+type = "zset"
+state = "in-progress"
+"#;
+
+/// Rule: idle times are read only if they are asked for, before the value, and are unknown under an
+/// LFU policy. Revert: with OBJECT IDLETIME after GETRANGE, Redis before 7.2 reports zero.
+#[test]
+fn idle_times_are_read_on_request_and_before_the_values() {
+    let server = Server::holding(&[("idem:old", LOCK, 60_000)]);
+    std::thread::sleep(Duration::from_millis(3_100));
+    server.set("idem:new", LOCK, 60_000);
+    let sorted = ["list", "--sort", "idle", "--columns", "key,idle", "-o", "csv"];
+    let first = server.idemctl(&sorted).exits(0).text();
+    let rows: Vec<_> = first.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("key,idle_seconds", 3), "{first}");
+    let idle = |row: &str| row.split_once(',').unwrap().1.parse::<u64>().unwrap();
+    assert!(rows[1].starts_with("old,") && idle(rows[1]) >= 2 && idle(rows[2]) < 2, "{first}");
+    assert_eq!(server.calls("object|idletime").max(server.calls("object")), 2);
+    let wide = server.idemctl(&["list", "-o", "wide"]).exits(0).text();
+    assert!(!wide.contains("IDLE"), "{wide}");
+    assert_eq!(server.calls("object|idletime").max(server.calls("object")), 2, "not asked for");
+    server.idemctl(&["list", "--sort", "idle"]).exits(0).shows("  IDLE  ");
+    // What is not a string is read by a script, whose idle times count only under CLIENT NO-TOUCH.
+    let no_touch: redis::RedisResult<()> =
+        redis::cmd("CLIENT").arg("NO-TOUCH").arg("OFF").query(&mut server.connect());
+    server.describe("sets", &[("schema.toml", SETS)]);
+    server.send::<i64>(&[b"ZADD", b"sets:z", b"1", b"worker-1"]);
+    let sets = ["list", "--schema", "sets", "--columns", "idle", "-o", "tsv"];
+    let row = server.idemctl(&sets).exits(0).text();
+    assert_eq!(row.trim_end() == "idle_seconds\n0", no_touch.is_ok(), "{row}");
+    server.send::<()>(&[b"CONFIG", b"SET", b"maxmemory-policy", b"allkeys-lfu"]);
+    let unknown = server.idemctl(&["list", "--columns", "key,idle"]).exits(0).text();
+    assert!(unknown.lines().skip(1).all(|row| row.trim_end().ends_with('-')), "{unknown}");
+}

@@ -292,3 +292,60 @@ fn a_field_that_cannot_be_decoded_first_is_not_a_replay() {
         }
     }
 }
+
+/// A Rust service that stores `Vec<u8>` with serde_json.
+const BYTES: &str = r#"format = 2
+name = "rust"
+keys = { record = "rust:{key}" }
+ttl = { result = "12h" }
+[[value]]
+name = "finished"
+has = ["/Finished/code"]
+state = "completed"
+body_encoding = "bytes"
+fields = { status = "/Finished/code", headers = "/Finished/headers", body = "/Finished/body" }
+[[begin.call]]
+command = ["GET", "{record}"]
+replies = [
+  { value = "finished", means = "replay", when = { record = "finished" } },
+  { nil = true, means = "acquired", when = { record = "absent" } },
+]
+"#;
+
+/// Rule: arrays of byte numbers are shown as these bytes, and any other array as it is stored.
+/// Revert: without `bytes_of_numbers`, the body is the text of the array.
+#[test]
+fn arrays_of_byte_numbers_are_shown_as_bytes() {
+    let server = Server::start();
+    server.describe("rust", &[("schema.toml", BYTES)]);
+    let finished = |key: &str, body: &str| {
+        let value = format!(
+            r#"{{"Finished":{{"code":202,"headers":{{"content-type":[97,112,112]}},"body":{body}}}}}"#
+        );
+        server.set(key, value, 30_000_000);
+    };
+    finished("rust:good", "[123,34,105,100,34,58,49,125]");
+    finished("rust:bad", "[123,256]");
+    let inspect = |key: &str, more: &[&str]| {
+        server.idemctl(&[&["inspect", key, "--schema", "rust"], more].concat()).exits(0)
+    };
+    inspect("good", &[]).shows("content-type: app");
+    assert_eq!(inspect("good", &["--body", "-"]).text(), "{\"id\":1}");
+    assert_eq!(inspect("bad", &["--body", "-"]).text(), "[123,256]");
+    inspect("bad", &[]).shows("`/Finished/body` is not an array of bytes");
+    // A value that is read in part shows the bytes that were read.
+    finished("rust:long", &format!("[{}97]", "97,".repeat(100_000)));
+    inspect("long", &[]).shows("aaaaaaaa");
+}
+
+/// Rule: idemctl refuses to write a format that it only reads.
+#[test]
+fn a_result_of_byte_numbers_is_not_written() {
+    let server = Server::start();
+    let text = format!(
+        "{BYTES}[write]\nresult_value = '{{\"Finished\":{{\"code\":{{status}},\"body\":{{body_json}}}}}}'\n"
+    );
+    server.describe("rust", &[("schema.toml", &text)]);
+    let checked = server.idemctl(&["schema", "check", "rust"]);
+    checked.exits(1).shows("idemctl reads the arrays of `body_encoding = \"bytes\"`");
+}

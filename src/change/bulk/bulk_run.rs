@@ -427,13 +427,13 @@ async fn leave_out_living<G>(owners: &mut OwnerCheck, rechecked: &mut Rechecked<
     // An owner may die after an answer.
     owners.forget();
     let known = rechecked.same.iter().filter(|(record, _)| record.is_owner_known());
-    owners.ask(known.filter_map(|(record, _)| record.owner())).await?;
+    owners.ask(known.map(|(record, _)| record)).await?;
     let outcomes = &mut rechecked.outcomes;
     let mut dead = Vec::with_capacity(rechecked.same.len());
     for (record, planned) in rechecked.same.drain(..) {
         let answer = match record.owner() {
             _ if !record.is_owner_known() => OwnerAnswer::of_part(&record.key),
-            Some(owner) => owners.answer(owner),
+            Some(owner) => owners.answer(&record, owner),
             None if planned.needs_dead_owner => {
                 outcomes.left_to_expire += 1;
                 continue;

@@ -109,7 +109,7 @@ pub(super) async fn find(
         }
         return Ok(FoundKeys { names: Some(keys), report });
     }
-    let columns = columns::of_table(false, false);
+    let columns = columns::of_table(false, false, false);
     let mut listing = Listing::new(session.ui.view(), columns, false);
     listing.fit(&found, false);
     session.ui.page(listing.heading() + &listing.rows(&found))?;

@@ -5,7 +5,7 @@ use std::io;
 use clap::Args as ClapArgs;
 use serde_json::{Map, Value};
 
-use crate::args::{Format, ShowArgs};
+use crate::args::{Format, ShowArgs, Sort};
 use crate::domain::record::{Record, RecordName};
 use crate::domain::select::top_n::{Order, Top};
 use crate::render::columns::{self, RecordColumn, Separated};
@@ -105,9 +105,10 @@ impl<'a> ListRows<'a> {
         if columns.is_empty() {
             // A table shows the field that selected the records. Programs always get the same
             // columns, with the key at the end.
+            let by_idle = matches!(show.sort, Some(Sort::Idle));
             columns = match output {
-                Format::Text => columns::of_table(*all_dbs, by_status),
-                _ => columns::all(*all_dbs),
+                Format::Text => columns::of_table(*all_dbs, by_status, by_idle),
+                _ => columns::all(*all_dbs, by_idle),
             };
             if !is_for_people {
                 columns.rotate_left(1);

@@ -427,9 +427,9 @@ impl Found {
     /// Usage: the command cannot be run.
     pub(super) async fn ask_owners(&mut self, owners: &mut OwnerCheck) -> Result<()> {
         let waiting = std::mem::take(&mut self.waiting);
-        owners.ask(waiting.iter().filter_map(|lock| lock.record.owner())).await?;
+        owners.ask(waiting.iter().map(|lock| &lock.record)).await?;
         for mut lock in waiting {
-            let answer = lock.record.owner().map(|owner| owners.answer(owner));
+            let answer = lock.record.owner().map(|owner| owners.answer(&lock.record, owner));
             lock.eligibility = match answer {
                 None => lock.eligibility,
                 Some(OwnerAnswer::Dead) => {

@@ -25,6 +25,9 @@ use crate::store::KeyAction;
 pub(super) struct SoughtArgs {
     /// Select locks without expiry (`no-expiry`), also next to a result; they never end by
     /// themselves
+    ///
+    /// Also selects locks with more than a year left (`excess-ttl`), if their lock TTL is shorter
+    /// and their Redis key holds only locks.
     #[arg(long)]
     pub(super) orphaned: bool,
 

@@ -4,14 +4,16 @@
 use std::sync::Arc;
 
 use super::unlock;
+use crate::domain::diagnosis::excess_ttl::YEAR_MS;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::record::{Age, Candidate, Evidence, Record, TimeLeft, age, locate};
-use crate::domain::schema::{Catalog, Schema, State, TtlOf};
+use crate::domain::schema::{Catalog, Role, Schema, State, TtlOf};
 use crate::domain::select::unproven::missing_age;
 use crate::domain::select::{Missing, Selected, Selection};
 use crate::domain::step::fencing;
 
-/// The finding of a lock that never expires: an orphan under any setting of the deployment.
+/// The finding of a lock that never expires: an orphan under any setting of the deployment. So is a
+/// lock with more than a year left at a Redis key for locks alone.
 pub(crate) const ORPHANED: FindingCode = FindingCode::NoExpiry;
 
 /// Further findings that make a lock an orphan if `--include` names them.
@@ -48,7 +50,11 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
     }
     let mut estimated = None;
     for finding in &record.findings {
-        if !sought.contains(&finding.code) {
+        let is_orphaned = sought.contains(&ORPHANED)
+            && finding.code == FindingCode::ExcessTtl
+            && finding.evidence == Evidence::Known
+            && record.schema.keys[key_index].role == Role::Lock;
+        if !is_orphaned && !sought.contains(&finding.code) {
             continue;
         }
         if finding.evidence > Evidence::Estimated {
@@ -74,6 +80,15 @@ pub(crate) fn of(record: &Record, sought: &[FindingCode]) -> Selected<Orphan> {
         && record.state == State::InProgress
         && age(record).is_none_or(is_estimated);
     if is_ageless { Selected::Unproven(missing_age(record)) } else { Selected::No }
+}
+
+/// True for an expiry with which a lock is an orphan: it has more than a year left although its TTL
+/// is shorter, and its Redis key holds only locks.
+fn may_expire_after_years(schema: &Schema, lock: TimeLeft) -> bool {
+    let Some(ttl) = schema.ttl(TtlOf::Lock) else { return false };
+    schema.keys[schema.lock_key_index()].role == Role::Lock
+        && age::millis(ttl) < YEAR_MS
+        && lock.millis().is_some_and(|left| left > YEAR_MS)
 }
 
 /// Like [`of`], for the records that a selection accepts.
@@ -162,7 +177,9 @@ fn may_have(
     let lock_ttl = schema.ttl(TtlOf::Lock).map(age::millis);
     let is_stated = schema.states_ttl(TtlOf::Lock);
     match code {
-        FindingCode::NoExpiry => lock == TimeLeft::NoExpiry && lock_ttl.is_some(),
+        FindingCode::NoExpiry => {
+            lock == TimeLeft::NoExpiry && lock_ttl.is_some() || may_expire_after_years(schema, lock)
+        }
         FindingCode::ExcessTtl => match (lock, lock_ttl) {
             (TimeLeft::Millis(left), Some(ttl)) => {
                 is_stated && left > ttl.saturating_add(age::TTL_TOLERANCE_MS)
@@ -187,6 +204,7 @@ fn may_have(
         FindingCode::ForeignSchema
         | FindingCode::WrongType
         | FindingCode::ResultNoExpiry
+        | FindingCode::ShortLockTtl
         | FindingCode::ShortResultTtl
         | FindingCode::Oversized => false,
     }
@@ -238,6 +256,7 @@ pub(crate) fn needs_dead_owner(record: &Record, orphan: Orphan) -> bool {
         FindingCode::ForeignSchema
         | FindingCode::WrongType
         | FindingCode::ResultNoExpiry
+        | FindingCode::ShortLockTtl
         | FindingCode::ShortResultTtl
         | FindingCode::Oversized => expires,
     }
@@ -307,6 +326,19 @@ mod tests {
             told(chi("?", TimeLeft::Millis(1_000)), &[FindingCode::Unreadable]),
             Ok(Some(FindingCode::Unreadable))
         );
+    }
+
+    /// Rule: a lock with more than a year left is an orphan only at a Redis key for locks alone. The
+    /// same value at a Redis key for everything may be one that the schema takes for a lock.
+    #[test]
+    fn a_lock_with_more_than_a_year_left_is_an_orphan_at_a_key_of_its_own() {
+        let consumer = |left| {
+            let keys = [(text("1"), left), (Content::Absent, TimeLeft::Millis(0))];
+            told(record("event-consumer", &keys), &[ORPHANED])
+        };
+        assert_eq!(consumer(TimeLeft::Millis(YEAR_MS + 1)), Ok(Some(FindingCode::ExcessTtl)));
+        assert_eq!(consumer(TimeLeft::Millis(YEAR_MS)), Ok(None));
+        assert_eq!(told(chi(CHI_LOCK, TimeLeft::Millis(YEAR_MS + 1)), &[ORPHANED]), Ok(None));
     }
 
     #[test]
@@ -404,6 +436,9 @@ mod tests {
             (&stated, &[left(50_000)], Unreadable, true),
             (&two, &[Some(TimeLeft::NoExpiry), left(9)], NoExpiry, true),
             (&two, &[left(9), Some(TimeLeft::NoExpiry)], NoExpiry, false),
+            (&two, &[left(YEAR_MS + 1), None], NoExpiry, true),
+            (&two, &[left(YEAR_MS), None], NoExpiry, false),
+            (&plain, &[left(YEAR_MS + 1)], NoExpiry, false),
             (&two, &[left(9), left(9)], LeftoverLock, true),
             (&two, &[left(9), None], LeftoverLock, false),
         ] {

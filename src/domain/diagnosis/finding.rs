@@ -48,6 +48,8 @@ pub enum FindingCode {
     ForeignSchema,
     WrongType,
     ResultNoExpiry,
+    /// A lock that may expire before its worker is done.
+    ShortLockTtl,
     /// A result that expires before late retries may arrive.
     ShortResultTtl,
     Oversized,
@@ -89,6 +91,10 @@ impl FindingCode {
                 "a Redis key with another type than the schema uses; scans show it only beside a lock"
             }
             Self::ResultNoExpiry => "a result whose Redis key never expires",
+            Self::ShortLockTtl => {
+                "a lock that was acquired with less than half of the configured lock TTL, according to \
+                the time in its value"
+            }
             Self::ShortResultTtl => {
                 "a result that was stored with too short a TTL, according to the time in its value"
             }
@@ -106,7 +112,8 @@ impl FindingCode {
             | Self::LeftoverLock
             | Self::Unreadable
             | Self::ForeignSchema
-            | Self::WrongType => TtlOf::Lock,
+            | Self::WrongType
+            | Self::ShortLockTtl => TtlOf::Lock,
         }
     }
 
@@ -114,7 +121,7 @@ impl FindingCode {
     /// with `--state in-progress`.
     pub(crate) fn is_of_lock_without_result(self) -> bool {
         match self {
-            Self::NoExpiry | Self::ExcessTtl | Self::Overdue => true,
+            Self::NoExpiry | Self::ExcessTtl | Self::Overdue | Self::ShortLockTtl => true,
             Self::LeftoverLock
             | Self::Unreadable
             | Self::ForeignSchema

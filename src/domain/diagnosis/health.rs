@@ -182,9 +182,16 @@ impl Limits {
         sought
     }
 
+    /// True for the findings of stuck locks. A lock with more than a year left is found without an
+    /// alarm for `excess-ttl` only if it is one.
+    fn is_stuck(&self, code: FindingCode) -> bool {
+        let is_unrequested = !self.alarms.contains_key(&code);
+        code == FindingCode::NoExpiry || code == FindingCode::ExcessTtl && is_unrequested
+    }
+
     /// The status that this many locks with a finding give.
     pub(crate) fn status(&self, code: FindingCode, count: u64) -> Status {
-        if code == FindingCode::NoExpiry {
+        if self.is_stuck(code) {
             if count >= self.critical {
                 return Status::Critical;
             }
@@ -201,11 +208,11 @@ impl Limits {
 
     /// The numbers of locks with a finding from which WARNING and CRITICAL apply; `None` for never.
     pub(crate) fn bounds(&self, code: FindingCode) -> (Option<u64>, Option<u64>) {
-        match (code, self.alarms.get(&code)) {
-            (FindingCode::NoExpiry, _) => (self.warning, Some(self.critical)),
-            (_, Some(Status::Critical)) => (None, Some(1)),
-            (_, Some(_)) => (Some(1), None),
-            (_, None) => (None, None),
+        match self.alarms.get(&code) {
+            _ if self.is_stuck(code) => (self.warning, Some(self.critical)),
+            Some(Status::Critical) => (None, Some(1)),
+            Some(_) => (Some(1), None),
+            None => (None, None),
         }
     }
 }
@@ -217,6 +224,15 @@ impl Health {
             return;
         }
         self.found.add((code, record.schema.name.clone()), record, None);
+    }
+
+    /// The requested findings, and `excess-ttl` if it was found all the same.
+    pub(crate) fn codes(&self, limits: &Limits) -> Vec<FindingCode> {
+        let mut codes = limits.sought();
+        if !codes.contains(&FindingCode::ExcessTtl) && self.count(FindingCode::ExcessTtl) > 0 {
+            codes.push(FindingCode::ExcessTtl);
+        }
+        codes
     }
 
     /// How many locks have the finding.
@@ -234,7 +250,7 @@ impl Health {
     /// Otherwise a gap outranks a warning, because the unchecked records may be worse.
     pub(crate) fn status(&self, limits: &Limits) -> Status {
         let mut statuses = Vec::new();
-        for code in limits.sought() {
+        for code in self.codes(limits) {
             statuses.push(limits.status(code, self.count(code)));
         }
         if self.unrecognised_no_expiry.is_some_and(|count| count > 0) {
@@ -319,8 +335,8 @@ mod tests {
         }
         assert_eq!(
             health.status(&Limits { critical: 1, ..Limits::default() }),
-            Status::Ok,
-            "it is not sought"
+            Status::Critical,
+            "found without being requested, so that it is a stuck lock"
         );
     }
 

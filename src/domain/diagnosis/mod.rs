@@ -1,7 +1,7 @@
 //! Findings: what is wrong with a record, how that affects the next request, and what to do. One
 //! file per rule.
 
-mod excess_ttl;
+pub(crate) mod excess_ttl;
 mod finding;
 mod foreign_schema;
 pub(crate) mod health;
@@ -12,6 +12,7 @@ mod overdue;
 mod oversized;
 mod result_no_expiry;
 mod rules;
+mod short_lock_ttl;
 mod short_result_ttl;
 mod unreadable;
 mod wrong_type;

@@ -4,14 +4,14 @@ use super::finding::{Finding, FindingCode};
 use super::input::{DiagnosisInput, OtherSchema, Thresholds};
 use super::{
     excess_ttl, foreign_schema, leftover_lock, no_expiry, overdue, oversized, result_no_expiry,
-    short_result_ttl, unreadable, wrong_type,
+    short_lock_ttl, short_result_ttl, unreadable, wrong_type,
 };
 use crate::domain::record::Record;
 
 /// A rule. It returns the finding that applies to a record, if any.
 type DiagnosisRule = fn(&DiagnosisInput<'_>) -> Option<Finding>;
 
-const RULES: [DiagnosisRule; 10] = [
+const RULES: [DiagnosisRule; 11] = [
     no_expiry::check,
     excess_ttl::check,
     overdue::check,
@@ -20,6 +20,7 @@ const RULES: [DiagnosisRule; 10] = [
     foreign_schema::check,
     wrong_type::check,
     result_no_expiry::check,
+    short_lock_ttl::check,
     short_result_ttl::check,
     oversized::check,
 ];
@@ -27,8 +28,12 @@ const RULES: [DiagnosisRule; 10] = [
 /// The findings that call a value a lock, and advise to remove it. No command removes a value that
 /// is not a lock of the schema. `no-expiry` stays, because the value rejects requests all the same,
 /// and its advice says that no command removes it.
-const ABOUT_LOCKS: [FindingCode; 3] =
-    [FindingCode::ExcessTtl, FindingCode::Overdue, FindingCode::LeftoverLock];
+const ABOUT_LOCKS: [FindingCode; 4] = [
+    FindingCode::ExcessTtl,
+    FindingCode::Overdue,
+    FindingCode::LeftoverLock,
+    FindingCode::ShortLockTtl,
+];
 
 /// The findings of a record, in the order of the rules. `other_schema` is another schema that can,
 /// or can no longer, read its value.

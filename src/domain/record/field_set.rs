@@ -22,6 +22,8 @@ pub enum ValueField {
     Time,
     /// The end of the value, which decides whether it can be decoded.
     End,
+    /// How long its Redis key was not touched. Redis knows that, not the value.
+    Idle,
 }
 
 as_str!(ValueField);
@@ -36,7 +38,7 @@ pub struct FieldSet {
 impl FieldSet {
     pub(crate) const NONE: Self = Self { bits: 0 };
 
-    /// Every field, without the end of the value.
+    /// Every field, without the end of the value and the idle time.
     pub(crate) const ALL: Self = Self { bits: 0b1111 };
 
     /// The set of these fields.

@@ -10,7 +10,7 @@ use super::field_set::{FieldSet, MAX_SCANNED, ValueField};
 use super::observation::{Content, KeyState, Observation, TimeLeft};
 use super::response::Response;
 use crate::domain::diagnosis::Finding;
-use crate::domain::schema::{Encoding, ExpiresAt, Schema, State};
+use crate::domain::schema::{Encoding, ExpiresAt, Schema, State, TtlOf};
 use crate::domain::step::next_request::{self, predict_reply};
 use crate::domain::step::{Answer, NextRequest, UnknownAnswer};
 
@@ -264,6 +264,19 @@ impl Record {
     /// Time since any of the Redis keys was touched; `None` if the server does not report it.
     pub(crate) fn idle(&self) -> Option<Duration> {
         self.present().filter_map(|key| key.idle).min()
+    }
+
+    /// The lock TTL, in milliseconds, that does not fit the time in the value: the lock is held for
+    /// more than ten times as long, and still has no more left than the TTL.
+    pub(crate) fn contradicted_lock_ttl(&self) -> Option<u64> {
+        let age = self.age?;
+        // A lock that is renewed may have any age.
+        if self.state != State::InProgress || !age.is_of_record() || self.schema.renew.is_some() {
+            return None;
+        }
+        let left = self.lock()?.time_left.millis()?;
+        let ttl = age::millis(self.schema.ttl(TtlOf::Lock)?);
+        if left <= ttl && age.millis > ttl.saturating_mul(10) { Some(ttl) } else { None }
     }
 
     /// The token of the lock's holder, if the value holds one.

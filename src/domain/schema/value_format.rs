@@ -64,6 +64,8 @@ pub(crate) enum BodyEncoding {
     Base64,
     /// Any JSON value. A string represents its own text.
     Json,
+    /// An array of the numbers of the bytes, as serde writes `Vec<u8>`. So are the values of headers.
+    Bytes,
 }
 
 as_str!(BodyEncoding);

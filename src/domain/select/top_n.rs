@@ -12,6 +12,8 @@ pub(crate) enum Order {
     /// The soonest to expire; those that never expire last.
     Ttl,
     Size,
+    /// The longest untouched; unknown idle times last.
+    Idle,
     /// The smallest idempotency key.
     Key,
 }
@@ -75,6 +77,7 @@ fn number(order: Order, record: &Record) -> Option<u64> {
         Order::Age => record.age.map(|age| u64::MAX - age.millis),
         Order::Ttl => record.time_left().map(|time_left| time_left.millis().unwrap_or(u64::MAX)),
         Order::Size => record.size_bytes().map(|size| u64::MAX - size),
+        Order::Idle => record.idle().map(|idle| u64::MAX - idle.as_secs()),
         Order::Key => Some(0),
     }
 }

@@ -156,6 +156,7 @@ pub(super) fn holds(case: &ValueFormat) -> String {
         let encoding = match (name, case.body_encoding) {
             ("body", BodyEncoding::Base64) => " (base64)",
             ("body", BodyEncoding::Json) => " (JSON)",
+            ("body" | "headers", BodyEncoding::Bytes) => " (arrays of bytes)",
             _ => "",
         };
         let name = match name {

@@ -5,6 +5,8 @@
 //! send the same commands in the same order, and read the replies with the same code.
 //! [`super::script_reply`] reads the replies of the script instead.
 
+use std::time::Duration;
+
 use redis::{Cmd, Pipeline, Value};
 
 use crate::domain::record::{Content, Deadline, KeyState, Observation, TimeLeft};
@@ -51,6 +53,8 @@ pub(in crate::store) struct KeyQuery {
     pub(in crate::store) value: ValueQuery,
     pub(in crate::store) expiry: ExpiryCommand,
     pub(in crate::store) length: LengthQuery,
+    /// True to ask how long the Redis key was not touched.
+    pub(in crate::store) idle: bool,
 }
 
 /// How the length of a string is found out.
@@ -117,6 +121,7 @@ impl KeyQuery {
             value: ValueQuery::Head(limit),
             expiry: ExpiryCommand::Pttl,
             length: LengthQuery::Head,
+            idle: false,
         }
     }
 
@@ -152,6 +157,10 @@ impl KeyQuery {
             _ => b"-1",
         };
         for redis_key in redis_keys {
+            // Before the value, because reading it is an access.
+            if self.idle {
+                queue.add(&[b"OBJECT", b"IDLETIME", redis_key]);
+            }
             match self.value {
                 ValueQuery::Nothing => {}
                 ValueQuery::Type => queue.add(&[b"TYPE", redis_key]),
@@ -200,6 +209,13 @@ impl KeyQuery {
         replies: &mut impl ReplySource,
         redis_key: &[u8],
     ) -> Result<Result<KeyState, StoreError>, StoreError> {
+        let mut idle = None;
+        // Under an LFU policy, and to a Redis user who may not ask, the reply is an error.
+        if self.idle
+            && let Ok(Value::Int(seconds)) = replies.next_reply().await?
+        {
+            idle = u64::try_from(seconds).ok().map(Duration::from_secs);
+        }
         let value = match self.value {
             ValueQuery::Nothing => None,
             _ => Some(replies.next_reply().await?),
@@ -237,7 +253,8 @@ impl KeyQuery {
                 (TimeLeft::from_pttl(expires), Deadline::from_pttl(expires, None, None))
             }
         };
-        Ok(Ok(KeyState::new(redis_key, content, expiry, deadline)))
+        let key = KeyState::new(redis_key, content, expiry, deadline);
+        Ok(Ok(KeyState { idle, ..key }))
     }
 
     /// The content of a value, by the reply to TYPE, GETRANGE or HGETALL.

@@ -111,6 +111,13 @@ impl KeyspaceScan {
         self
     }
 
+    /// Also reads idle times, which takes one more command for each Redis key.
+    #[must_use]
+    pub fn with_idle_times(mut self) -> Self {
+        self.nodes.read_idle_times();
+        self
+    }
+
     /// Reads only deadlines, which touches no key. [`KeyspaceScan::next_deadlines`] then returns
     /// the pages, and [`KeyspaceScan::read`] the values.
     #[must_use]
@@ -489,6 +496,10 @@ impl KeyspaceScan {
             let read = match what {
                 ReadScope::Deadlines => {
                     self.reader.read_query(&wanted, KeyQuery::deadlines()).await
+                }
+                // Only this call of the script reads idle times.
+                ReadScope::HeadsAndLengths if self.nodes.idle => {
+                    self.reader.read_each(&wanted, head).await?
                 }
                 ReadScope::Heads | ReadScope::HeadsAndLengths if needs_script => {
                     self.reader.read_many(&wanted, head).await?

@@ -55,6 +55,8 @@ pub(in crate::store) struct Nodes {
     learned: LearnedHeads,
     /// False if pages read only deadlines, which touches no key.
     values: bool,
+    /// True if pages read idle times.
+    pub(super) idle: bool,
     /// The slot map of the current round; `None` outside a cluster.
     map: Option<Arc<SlotMap>>,
     /// The configuration epoch of each node, by its id, before this round began.
@@ -95,6 +97,7 @@ impl Nodes {
             length: LengthQuery::Head,
             learned: LearnedHeads::default(),
             values: true,
+            idle: false,
             map,
             epochs,
             moved: None,
@@ -140,6 +143,14 @@ impl Nodes {
     pub(in crate::store) fn read_deadlines_alone(&mut self) {
         self.values = false;
         self.set_value_query();
+    }
+
+    /// Makes the following pages read idle times.
+    pub(in crate::store) fn read_idle_times(&mut self) {
+        self.idle = true;
+        for node in &mut self.open {
+            node.pages.read_idle_times();
+        }
     }
 
     /// Sets the minimum that the following pages read of each value.
@@ -277,6 +288,9 @@ impl Nodes {
                         pages.find_lengths(self.length);
                         pages.read_values(self.value_query());
                         pages.learn_heads(self.learned.clone());
+                        if self.idle {
+                            pages.read_idle_times();
+                        }
                         self.open.push_back(ScannedNode { pages, own: own.clone() });
                         last = None;
                         break;

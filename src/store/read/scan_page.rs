@@ -258,6 +258,11 @@ impl NodePages {
         self.query.value = value;
     }
 
+    /// Makes the following pages read idle times.
+    pub(in crate::store) fn read_idle_times(&mut self) {
+        self.query.idle = true;
+    }
+
     /// Reads the requested page of Redis keys.
     async fn next_keys(
         &mut self,
@@ -283,7 +288,7 @@ impl NodePages {
         for (candidate, key_index) in std::mem::take(&mut keys.candidates) {
             if self.is_read_here(&candidate) {
                 here.push((candidate, key_index));
-            } else if self.may_be_small_hash(&candidate) {
+            } else if self.may_be_small_hash(&candidate) && !self.query.idle {
                 may_be_small.push((candidate, key_index));
             } else {
                 elsewhere.push((candidate, key_index));

@@ -23,6 +23,7 @@ const QUERY: KeyQuery = KeyQuery {
     value: ValueQuery::Fields,
     expiry: ExpiryCommand::Pexpiretime,
     length: LengthQuery::Head,
+    idle: false,
 };
 
 /// A record, and the index of the Redis key by which it was found.

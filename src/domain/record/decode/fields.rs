@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::conformance::Conformance;
 use super::reading::Decoded;
-use super::stored::Stored;
+use super::stored::{Stored, bytes_of_numbers};
 use crate::domain::record::{FieldSet, Hash, Json, ValueField};
 use crate::domain::schema::{BodyEncoding, BodyIs, Timestamp, ValueFormat};
 use crate::domain::step::encoding::compact_json;
@@ -189,6 +189,12 @@ impl FieldSource<'_> {
                 Some(Json::Null) => body = Some(Cow::Borrowed(b"null")),
                 _ => {}
             }
+        }
+        if format.body_encoding == BodyEncoding::Bytes
+            && let Some(found) = self.pointer(fields.body.as_ref())
+            && let Some(bytes) = bytes_of_numbers(&found)
+        {
+            body = Some(Cow::Owned(bytes));
         }
         let content_type = self.text(fields.content_type.as_ref());
         let stored = Stored::new(status, headers, body, format.body_encoding, self.whole);

@@ -31,7 +31,7 @@ enum StoredHeaders {
 }
 
 impl Stored {
-    /// `body` is the text of the body's field.
+    /// `body` is the text of the body's field, or its bytes if the encoding is `bytes`.
     pub(super) fn new(
         status: Option<i64>,
         found: Option<Json<'_>>,
@@ -40,8 +40,11 @@ impl Stored {
         whole: bool,
     ) -> Self {
         let headers = match found {
+            Some(found) if encoding == BodyEncoding::Bytes => {
+                StoredHeaders::Read(headers(&found.opened(), encoding))
+            }
             Some(Json::Raw(text)) => StoredHeaders::Text(text.into_owned()),
-            Some(other) => StoredHeaders::Read(headers(&other)),
+            Some(other) => StoredHeaders::Read(headers(&other, encoding)),
             None => StoredHeaders::Read(Vec::new()),
         };
         let body = body.map(Cow::into_owned).unwrap_or_default();
@@ -83,7 +86,7 @@ impl Stored {
 
     pub(crate) fn response(&self) -> Response {
         let mut headers = match &self.headers {
-            StoredHeaders::Text(text) => headers(&shallow(text)),
+            StoredHeaders::Text(text) => headers(&shallow(text), BodyEncoding::Text),
             StoredHeaders::Read(headers) => headers.clone(),
         };
         if let Some(kind) = &self.content_type {
@@ -131,21 +134,30 @@ pub(super) fn is_base64(text: &[u8]) -> bool {
     STANDARD.decode_slice(rest, &mut decoded).is_ok()
 }
 
+/// The bytes of an array of their numbers, as serde writes `Vec<u8>`; `None` for any other value.
+pub(super) fn bytes_of_numbers(found: &Json<'_>) -> Option<Vec<u8>> {
+    match found {
+        // Without a tree, which would take many times the memory of a large body.
+        Json::Raw(text) => serde_json::from_str(text).ok(),
+        other => serde_json::from_value(other.to_value()).ok(),
+    }
+}
+
 /// The headers of an object, or of an array of pairs `["name", "value"]`.
-fn headers(value: &Json<'_>) -> Vec<(String, String)> {
+fn headers(value: &Json<'_>, encoding: BodyEncoding) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     match value {
         Json::Object(members) => {
             for (name, value) in members {
-                add_header(&mut headers, name, &value.opened());
+                add_header(&mut headers, name, &value.opened(), encoding);
             }
         }
         Json::Array(items) => {
             for item in items {
                 let Json::Array(pair) = item.opened() else { continue };
                 let [name, value] = pair.as_slice() else { continue };
-                if let Some(name) = header_text(name) {
-                    add_header(&mut headers, &name, &value.opened());
+                if let Some(name) = header_text(name, encoding) {
+                    add_header(&mut headers, &name, &value.opened(), encoding);
                 }
             }
         }
@@ -155,13 +167,19 @@ fn headers(value: &Json<'_>) -> Vec<(String, String)> {
 }
 
 /// Adds a header. Some services store a list of values for each header, others a single text.
-fn add_header(headers: &mut Vec<(String, String)>, name: &str, value: &Json<'_>) {
+fn add_header(
+    headers: &mut Vec<(String, String)>,
+    name: &str,
+    value: &Json<'_>,
+    encoding: BodyEncoding,
+) {
     let values = match value {
-        Json::Array(values) => values.as_slice(),
+        // An array of bytes is one text.
+        Json::Array(values) if header_text(value, encoding).is_none() => values.as_slice(),
         single => std::slice::from_ref(single),
     };
     for value in values {
-        let text = match header_text(value) {
+        let text = match header_text(value, encoding) {
             Some(text) => text.into_owned(),
             None => value.to_value().to_string(),
         };
@@ -169,12 +187,16 @@ fn add_header(headers: &mut Vec<(String, String)>, name: &str, value: &Json<'_>)
     }
 }
 
-/// A header's name or value that is stored as text, or as bytes in MessagePack; `None` for any
-/// other JSON value.
-fn header_text<'a>(stored: &'a Json<'_>) -> Option<Cow<'a, str>> {
+/// A header's name or value that is stored as text or as bytes; `None` for any other JSON value.
+fn header_text<'a>(stored: &'a Json<'_>, encoding: BodyEncoding) -> Option<Cow<'a, str>> {
     match stored {
         Json::String(text) => Some(Cow::Borrowed(text)),
+        // MessagePack has a type for bytes.
         Json::Bytes(bytes) => Some(String::from_utf8_lossy(bytes)),
+        _ if encoding == BodyEncoding::Bytes => {
+            let bytes = bytes_of_numbers(stored)?;
+            Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
+        }
         _ => None,
     }
 }
@@ -208,13 +230,34 @@ mod tests {
             r#"[["a","1"],["b","2"]]"#,
             r#"[["a",["1"]],["b","2"],"stray",["c"]]"#,
         ] {
-            assert_eq!(headers(&shallow(text)), wanted, "{text}");
+            assert_eq!(headers(&shallow(text), BodyEncoding::Text), wanted, "{text}");
         }
         let bytes = |text: &'static str| Json::Bytes(Cow::Borrowed(text.as_bytes()));
         let pair = |name, value| Json::Array(vec![bytes(name), bytes(value)]);
         let pairs = Json::Array(vec![pair("a", "1"), pair("b", "2")]);
-        assert_eq!(headers(&pairs), wanted, "ASGI keeps headers as bytes");
-        let repeated = headers(&shallow(r#"[["a","1"],["a","2"]]"#));
+        assert_eq!(headers(&pairs, BodyEncoding::Text), wanted, "ASGI keeps headers as bytes");
+        let repeated = headers(&shallow(r#"[["a","1"],["a","2"]]"#), BodyEncoding::Text);
         assert_eq!(repeated, [("a".into(), "1".into()), ("a".to_owned(), "2".to_owned())]);
+    }
+
+    /// Rule: an array with anything else than bytes is shown as it is stored.
+    #[test]
+    fn headers_of_bytes_are_arrays_of_numbers_below_256() {
+        for (value, texts) in [
+            ("[97,112,112]", vec!["app"]),
+            ("[]", vec![""]),
+            ("[[97],[98]]", vec!["a", "b"]),
+            ("[97,256]", vec!["97", "256"]),
+            ("[97,-1]", vec!["97", "-1"]),
+            ("[97,1.5]", vec!["97", "1.5"]),
+            ("\"app\"", vec!["app"]),
+        ] {
+            let document = format!("{{\"a\":{value}}}");
+            let read = headers(&shallow(&document), BodyEncoding::Bytes);
+            let wanted: Vec<_> = texts.iter().map(|text| ("a".into(), (*text).into())).collect();
+            assert_eq!(read, wanted, "{value}");
+        }
+        let text = headers(&shallow(r#"{"a":[97]}"#), BodyEncoding::Text);
+        assert_eq!(text, [("a".to_owned(), "97".to_owned())], "only if the format says so");
     }
 }

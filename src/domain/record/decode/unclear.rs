@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::fields::{FieldSource, millis};
 use super::reading::Decoded;
-use super::stored::is_base64;
+use super::stored::{bytes_of_numbers, is_base64};
 use crate::domain::record::{Json, json, json_prefix};
 use crate::domain::schema::{
     BodyEncoding, BodyIs, Encoding, HeadersAs, Schema, State, Template, Timestamp, ValueFormat,
@@ -187,6 +187,13 @@ fn body(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'sta
     // A missing body is judged by `null`, and any other value is a body in JSON.
     if *found == Json::Null || format.body_encoding == BodyEncoding::Json {
         return None;
+    }
+    if format.body_encoding == BodyEncoding::Bytes {
+        return if bytes_of_numbers(found).is_some() {
+            None
+        } else {
+            Some("is not an array of bytes")
+        };
     }
     let bytes = match found {
         Json::String(text) => text.as_bytes(),
