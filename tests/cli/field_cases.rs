@@ -296,3 +296,134 @@ state = "completed"
     let run = server.idemctl(&[&["inspect", "charge-118"], &of[..]].concat()).exits(0);
     has_lines(&run, &["58m", "Python pickle, shown as bytes"]);
 }
+
+/// C4: a start marker has the TTL of results, and bodies and headers are arrays of byte numbers.
+#[test]
+fn svix_stores_bytes() {
+    let finished = r#"{"Finished":{"code":202,"headers":{"content-type":[97,112,112]},"body":[123,34,105,100,34,58,49,125]}}"#;
+    let old = r#"{"code":202,"headers":{"content-type":"application/json"},"body":{"id":1}}"#;
+    let server = Server::holding(&[
+        ("SVIX_IDEMPOTENCY_CACHE_tq2eV0aS9w==", "\"Start\"", 41_000_000),
+        ("SVIX_IDEMPOTENCY_CACHE_9mPZ1kQ7xA==", finished, 30_000_000),
+        ("SVIX_IDEMPOTENCY_CACHE_old0ldOld0==", old, 20_000_000),
+    ]);
+    assert!(unrecognised(&server)[0].0.starts_with("SVIX_IDEMPOTENCY_CACHE_"));
+    let (_folder, path) = schemas(&[(
+        "svix",
+        r#"
+keys = { record = "SVIX_IDEMPOTENCY_CACHE_{key}" }
+ttl = { lock = "20s", result = "12h" }
+[[value]]
+name = "start"
+equals = '"Start"'
+state = "in-progress"
+[[value]]
+name = "finished"
+has = ["/Finished/code"]
+state = "completed"
+body_encoding = "bytes"
+fields = { status = "/Finished/code", headers = "/Finished/headers", body = "/Finished/body" }
+[[value]]
+name = "finished-2022"
+has = ["/code", "/body"]
+state = "completed"
+body_encoding = "json"
+fields = { status = "/code", headers = "/headers", body = "/body" }
+"#,
+    )]);
+    let of = ["--schema", "svix", "--schema-dir", &path];
+    let run = |words: &[&str]| server.idemctl(&[words, &of[..]].concat()).exits(0);
+    let shown = run(&["inspect", "tq2eV0aS9w==", "--lock-ttl", "20s"]);
+    has_lines(
+        &shown,
+        &["in-progress", "11h 23m", "excess-ttl", "the lock was given the result TTL"],
+    );
+    has_lines(&run(&["inspect", "9mPZ1kQ7xA=="]), &["202", "content-type: app", "\"id\": 1"]);
+    has_lines(&run(&["inspect", "old0ldOld0=="]), &["202", "application/json", "\"id\": 1"]);
+}
+
+/// C11: two releases keep a lock in different types, and the lock's own TTL wins over the store's.
+#[test]
+fn symfony_keeps_locks_in_two_types() {
+    let server = Server::holding(&[(
+        "pdf-invoice-118",
+        "2odGKUWQ/cq2WMmjZOcfWL9mVTdOkwicnMIsPlbk0hs=",
+        295_000,
+    )]);
+    let set: &[&[u8]] =
+        &[b"ZADD", b"pdf-invoice-119", b"1", b"mX1yqS4b0lU7Vn3c2kQe9w==", b"1", b"__write__"];
+    server.send::<()>(set);
+    server.send::<()>(&[b"PEXPIRE", b"pdf-invoice-119", b"280000"]);
+    let patterns: Vec<_> = unrecognised(&server).into_iter().map(|(pattern, _)| pattern).collect();
+    assert_eq!(patterns, ["pdf-invoice-{n}", "pdf-invoice-{n}"], "one group for each type");
+    let (_folder, path) = schemas(&[(
+        "invoices",
+        r#"
+keys = { lock = "pdf-invoice-{key}" }
+ttl = { lock = "300s" }
+[[value]]
+name = "held-zset"
+type = "zset"
+state = "in-progress"
+[[value]]
+name = "held-string"
+opaque = true
+state = "in-progress"
+fields = { owner = "" }
+"#,
+    )]);
+    let of = ["--schema", "invoices", "--schema-dir", &path];
+    let run = |words: &[&str]| server.idemctl(&[words, &of[..]].concat()).exits(0);
+    has_lines(&run(&["list"]), &["118  in-progress", "119  in-progress", "4m "]);
+    has_lines(&run(&["inspect", "118"]), &["2odGKUWQ/cq2WMmjZOcfWL9mVTdOkwicnMIsPlbk0hs="]);
+    // How much of the TTL is left shows how old a lock is, and not that it is too short.
+    has_lines(
+        &run(&["inspect", "118", "--lock-ttl", "20m"]),
+        &["configured 20m", "Age           15m"],
+    );
+}
+
+/// C15: a contact's lock holds the time at which it was taken, months away from what its TTL says, and
+/// is deleted without a look.
+#[test]
+fn chatwoot_deletes_a_lock_that_may_be_anothers() {
+    let key = "alfred:WHATSAPP_MESSAGE_CREATE_LOCK::7::4915112345";
+    let server = Server::holding(&[
+        (key, "1781000000.4471", 28_000),
+        ("alfred:MESSAGE_SOURCE_KEY::wamid.HBgL", "true", 86_000_000),
+        ("module:billing:entitlement-state:ws_9", "lock", 60_000),
+    ]);
+    assert!(unrecognised(&server)[0].0.contains("LOCK"), "{:?}", unrecognised(&server));
+    let (_folder, path) = schemas(&[(
+        "contacts",
+        r#"
+keys = { lock = "alfred:WHATSAPP_MESSAGE_CREATE_LOCK::{inbox}::{key}" }
+ttl = { lock = "30s" }
+[[value]]
+name = "held"
+encoding = "text"
+opaque = true
+state = "in-progress"
+timestamp = "s"
+fields = { created_at = "" }
+[write]
+lock_value = "{now_s}"
+[[begin.call]]
+command = ["SET", "{lock}", "{lock_value}", "NX", "EX", "{lock_ttl}"]
+replies = [
+  { word = "OK", means = "acquired", when = { lock = "absent" } },
+  { nil = true, means = "conflict", when = { lock = "held" } },
+]
+[[release.call]]
+command = ["DEL", "{lock}"]
+replies = [{ integer = 1, means = "released" }, { integer = 0, means = "refused" }]
+"#,
+    )]);
+    let of = ["--schema", "contacts", "--schema-dir", &path];
+    let run = server.idemctl(&[&["inspect", "7::4915112345"], &of[..]].concat()).exits(0);
+    has_lines(&run, &["in-progress", "s left", "this time, or the lock TTL of 30s, is wrong"]);
+    let raced = [&["race", "--sandbox", "--rounds", "5"], &of[..]].concat();
+    alone(&raced).exits(0).shows("At most one of 50 simultaneous requests got the lock");
+    let explored = alone(&[&["explore", "--sandbox"], &of[2..], &["contacts"]].concat()).exits(1);
+    has_lines(&explored, &["one-holder", "owner-only", "compare it in a script"]);
+}
