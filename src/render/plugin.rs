@@ -355,7 +355,7 @@ mod tests {
     fn each_finding_that_is_sought_has_its_words_and_its_measure() {
         let alarms =
             [(FindingCode::ExcessTtl, Status::Critical), (FindingCode::Overdue, Status::Warning)];
-        let limits = Limits { warning: None, critical: 1, alarms: alarms.into() };
+        let limits = Limits { critical: 1, alarms: alarms.into(), ..Limits::default() };
         let mut found = Health { records: 7, keys: 9, ..Health::default() };
         let measures =
             "orphaned=0;;0 records=7 foreign=0 keys=9 no_expiry=0;;0 excess_ttl=0;;0 overdue=0;0;";

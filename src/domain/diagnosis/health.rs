@@ -330,7 +330,7 @@ mod tests {
                 (FindingCode::ExcessTtl, status),
                 (FindingCode::Overdue, Status::Critical),
             ]);
-            let limits = Limits { warning: None, critical: 1, alarms };
+            let limits = Limits { critical: 1, alarms, ..Limits::default() };
             assert_eq!(health.status(&limits), expected);
         }
         assert_eq!(
