@@ -1,10 +1,19 @@
 //! How things are shown, on every command.
 
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, ValueEnum};
+use serde::de::DeserializeOwned;
 
+use crate::domain::accepted_report::parse_accepted;
 use crate::domain::select::top_n::Order;
+use crate::exit::{CommandError, Exit};
+use crate::files;
 use crate::render::columns::{COLUMNS, RecordColumn};
+use crate::render::junit::{TestSuite, document};
 use crate::render::style::Color;
 use crate::terminal::ui::Talk;
 
@@ -183,4 +192,71 @@ pub(crate) fn without(command: Command, headings: &[&str]) -> Command {
         let hide = option.get_help_heading().is_some_and(|heading| headings.contains(&heading));
         if hide { option.hide(true) } else { option }
     })
+}
+
+/// In bytes; larger than any accepted report.
+const LARGEST_ACCEPTED: u64 = 64 << 20;
+
+/// The accepted results in the operator's file; `None` without a file.
+///
+/// # Errors
+/// Usage: the file cannot be read, or is not a report of this version.
+pub(crate) fn accepted<T: DeserializeOwned>(
+    file: Option<&Path>,
+) -> Result<Option<T>, CommandError> {
+    let Some(file) = file else { return Ok(None) };
+    let shown = file.display();
+    let json = files::read_or_receive(file, LARGEST_ACCEPTED)
+        .map_err(|error| CommandError::usage(format!("--expect: {shown}: {error}")))?;
+    let accepted = parse_accepted(&json).map_err(|why| {
+        CommandError::usage(format!("--expect: {shown}: {why}"))
+            .hint("write it with `-o json` of this version")
+    })?;
+    Ok(Some(accepted))
+}
+
+/// The exit code of a report. With accepted results, known failures are accepted, and only the
+/// differences count.
+pub(crate) fn exit_of<D>(differences: Option<&[D]>, has_failure: bool, is_complete: bool) -> Exit {
+    if differences.map_or(has_failure, |differences| !differences.is_empty()) {
+        Exit::No
+    } else if is_complete {
+        Exit::Done
+    } else {
+        Exit::Partial
+    }
+}
+
+/// A file with the results as JUnit XML.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct JunitArgs {
+    /// Write the results to FILE as JUnit XML, for CI systems
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+}
+
+impl JunitArgs {
+    /// Writes the file, if the operator wants one. `command` is the name of the command.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn write(&self, command: &str, suites: &[TestSuite]) -> Result<()> {
+        let Some(file) = &self.junit else { return Ok(()) };
+        files::publish(file, document(command, suites).as_bytes())
+            .map_err(|error| cannot_write(file, &error))?;
+        Ok(())
+    }
+
+    /// Checks that the file can be written, for commands whose work cannot be repeated for free.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
+        let Some(file) = &self.junit else { return Ok(()) };
+        files::check_publish(file).map_err(|error| cannot_write(file, &error))
+    }
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> CommandError {
+    CommandError::usage(format!("--junit: cannot write {}: {error}", file.display()))
 }

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
+use super::Output;
 use crate::domain::diagnosis::{FindingCode, Thresholds};
 use crate::domain::duration::parse_duration;
 use crate::domain::record::age::millis;
@@ -316,5 +318,65 @@ impl ThresholdArgs {
     /// The thresholds.
     pub(crate) fn thresholds(&self) -> Thresholds {
         Thresholds { overdue_ms: self.overdue.map(millis), ..Thresholds::default() }
+    }
+}
+
+/// What is deleted, and whether idemctl asks.
+#[derive(Debug, Args)]
+pub(crate) struct PruneArgs {
+    /// Delete only what is older than this
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    older_than: Duration,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(crate) output: Output,
+
+    /// Do not ask for confirmation
+    #[arg(short = 'y', long)]
+    pub(crate) yes: bool,
+
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+impl PruneArgs {
+    /// The time before which something is old.
+    pub(crate) fn before(&self, now: SystemTime) -> SystemTime {
+        now.checked_sub(self.older_than).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+}
+
+/// Keys given as arguments, in a file, or on stdin.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct KeysArgs {
+    /// Idempotency keys, Redis keys, or names (`SCHEMA/KEY`) from `list -o name`; `-` reads stdin,
+    /// one per line
+    #[arg(value_name = "KEY")]
+    pub(crate) keys: Vec<OsString>,
+
+    /// File with keys or names, one per line (`-`: stdin)
+    #[arg(long, value_name = "FILE", conflicts_with = "keys")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Keys in the file or on stdin end with NUL instead of a newline
+    ///
+    /// A last key without NUL is refused, because it may be cut off.
+    #[arg(short = '0', long)]
+    pub(crate) null: bool,
+}
+
+impl KeysArgs {
+    pub(crate) fn are_given(&self) -> bool {
+        !self.keys.is_empty() || self.key_file.is_some()
+    }
+
+    pub(crate) fn are_on_stdin(&self) -> bool {
+        let is_file_stdin = match &self.key_file {
+            Some(file) => file.as_os_str() == "-",
+            None => false,
+        };
+        is_file_stdin || self.keys.iter().any(|key| key == "-")
     }
 }

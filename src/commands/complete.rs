@@ -24,9 +24,9 @@
 //! 6. `manual_step.rs` logs (`journal.rs`) and prints the outcome. The exit code is 0 if the step
 //!    succeeded, 1 if it was rejected, and that of the error if one ended it.
 
-mod given_body;
-
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::Args as ClapArgs;
@@ -44,6 +44,7 @@ use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs, StepKind};
 use crate::exit::{CommandError, Exit};
+use crate::files;
 use crate::render::{escape, words};
 use crate::session::Session;
 
@@ -151,7 +152,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 /// The response that the options give.
 fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, CommandError> {
-    let body = args.body.as_deref().map(given_body::read).transpose()?;
+    let body = args.body.as_deref().map(read_body).transpose()?;
     // Stdin carried the body, so a question needs the terminal of the process.
     if args.body.as_deref().is_some_and(|body| body == "-") {
         session.ui.stdin_carries_data();
@@ -282,4 +283,50 @@ fn response_in_words(inputs: &StepInputs<'_>) -> String {
         length => parts.push(format!("a body of {}", words::bytes(length as u64))),
     }
     words::list(&parts, "and")
+}
+
+/// The longest string that Redis stores by default (`proto-max-bulk-len`).
+const LARGEST: u64 = 512 * 1024 * 1024;
+
+/// Reads `@FILE`, `-` (stdin) or the text itself; `@@TEXT` is a text that begins with one `@`.
+fn read_body(given: &OsStr) -> Result<Vec<u8>, CommandError> {
+    match given.as_bytes() {
+        b"-" => files::up_to(std::io::stdin().lock(), LARGEST)
+            .map_err(|error| CommandError::usage(format!("--body: cannot read stdin: {error}"))),
+        [b'@', text @ ..] if text.starts_with(b"@") => Ok(text.to_vec()),
+        [b'@', file @ ..] => {
+            let file = Path::new(OsStr::from_bytes(file));
+            files::read_or_receive(file, LARGEST).map_err(|error| {
+                CommandError::usage(format!("--body: cannot read {}: {error}", file.display()))
+                    .hint("to pass a text that begins with @, write @@TEXT")
+            })
+        }
+        text => Ok(text.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod given_body_tests {
+    use super::*;
+
+    #[test]
+    fn text_is_itself_and_two_ats_are_one() {
+        let text = |given: &str| read_body(OsStr::new(given)).unwrap();
+        assert_eq!(text("{}"), b"{}");
+        assert_eq!(text(""), b"");
+        assert_eq!(text("@@ops"), b"@ops");
+        assert_eq!(read_body(OsStr::from_bytes(b"\xff")).unwrap(), b"\xff");
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("body");
+        std::fs::write(&file, b"a\n\xff").unwrap();
+        let given = format!("@{}", file.display());
+        assert_eq!(read_body(OsStr::new(&given)).unwrap(), b"a\n\xff");
+        let missing = read_body(OsStr::new("@/nowhere/body")).unwrap_err();
+        assert!(missing.message.contains("/nowhere/body") && missing.hint.is_some());
+        assert!(read_body(OsStr::new("@")).is_err());
+    }
 }

@@ -1,11 +1,11 @@
 //! `idemctl doctor`: whether a deployment is safe, and how it can fail.
 
 mod deployment_watch;
-mod histories;
-mod lock_scan;
 mod record_sample;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -15,16 +15,18 @@ use clap::builder::PossibleValuesParser;
 use crate::args::{Output, SchemaArgs, parse_ttl};
 use crate::domain::doctor::{
     self, Acceptance, CHECKS, CheckSeverity, Counterexample, DeploymentFacts, DoctorCheck,
-    ExploredFaults, RecordSample, SampleNeed, Statement, parse_acceptances,
+    ExploredFaults, FaultOutcome, RecordSample, SampleNeed, Statement, parse_acceptances,
 };
 use crate::domain::record::age::millis;
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, Schema};
 use crate::exit::{self, CommandError, Exit};
 use crate::files;
-use crate::render::coverage;
+use crate::interrupt::Interrupt;
 use crate::render::doctor::{self as render, DoctorRun};
-use crate::render::escape;
+use crate::render::{coverage, escape};
 use crate::session::{Session, interruptible};
+use crate::sim::exploration::FaultExplorer;
+use crate::sim::simulate::LocalServers;
 use crate::store::doctor::read_deployment;
 
 /// Larger than any file of acceptances.
@@ -147,7 +149,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     })
     .await?;
     if need == SampleNeed::AllKeys && facts.sample.is_ok() {
-        facts.locks = lock_scan::count(session, &client, &catalog).await?;
+        facts.locks = record_sample::count_locks(session, &client, &catalog).await?;
     }
     for schema in &schemas {
         if let Some(window) = session.settings.retry_window(&schema.name) {
@@ -163,13 +165,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let is_chosen = |check: &DoctorCheck| args.is_chosen(check);
     if doctor::explores_schemas(is_chosen) {
-        facts.explorations = histories::explore(session, &schemas, ExploredFaults::Usual).await?;
+        facts.explorations = explore_histories(session, &schemas, ExploredFaults::Usual).await?;
     }
     let mut statements = doctor::judge(&facts, is_chosen);
     // Without names, a sample shows which schemas are in use, and it need not show all.
     let are_all =
         catalog.names_schemas() || facts.sample.as_ref().is_ok_and(|sample| sample.is_all);
-    histories::explain(session, &mut statements, &schemas, are_all).await?;
+    explain_history(session, &mut statements, &schemas, are_all).await?;
     doctor::accept(&mut statements, &acceptances);
     doctor::keep_worst(&mut statements);
     // The sort is stable, so the checks keep their order.
@@ -262,4 +264,71 @@ fn accepted(session: &Session, file: &Path) -> Result<Vec<Acceptance>> {
             .hint("`idemctl help doctor` shows the format of the file")
             .into()
     })
+}
+
+/// Adds to each statement with a fault what `explore` finds for the schemas in use with this fault
+/// alone. `are_all` is true if these are certainly all of them.
+///
+/// # Errors
+/// Interrupted; or an error of the temporary local Redis.
+async fn explain_history(
+    session: &Session,
+    statements: &mut [Statement],
+    schemas: &[Arc<Schema>],
+    are_all: bool,
+) -> Result<()> {
+    let mut faults = BTreeSet::new();
+    for statement in statements.iter() {
+        faults.extend(statement.judgement.fault);
+    }
+    for fault in faults {
+        let outcomes = explore_histories(session, schemas, ExploredFaults::Alone(fault)).await?;
+        for statement in statements.iter_mut() {
+            if statement.judgement.fault == Some(fault) {
+                statement.explain(&outcomes, are_all);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What `explore` finds in each schema with these faults.
+///
+/// # Errors
+/// Interrupted; or an error of the temporary local Redis.
+async fn explore_histories(
+    session: &Session,
+    schemas: &[Arc<Schema>],
+    faults: ExploredFaults,
+) -> Result<Vec<(String, FaultOutcome)>> {
+    if schemas.is_empty() {
+        return Ok(Vec::new());
+    }
+    let environment = session.settings.environment();
+    let servers = LocalServers {
+        path: environment.path(),
+        temp_dir: environment.temp_dir(),
+        like: session.settings.target().clone(),
+    };
+    let interrupt = Interrupt::listen()?;
+    interrupt.handle_terminate()?;
+    let mut outcomes = Vec::new();
+    let explorer = match FaultExplorer::start(&servers, &interrupt).await {
+        Ok(explorer) => explorer,
+        // The findings are true without a history.
+        Err(error) => {
+            for schema in schemas {
+                outcomes.push((schema.name.clone(), FaultOutcome::Unknown(error.to_string())));
+            }
+            return Ok(outcomes);
+        }
+    };
+    for schema in schemas {
+        let outcome = explorer.explore(schema, faults).await;
+        if interrupt.is_raised() {
+            return Err(CommandError::interrupted("interrupted").into());
+        }
+        outcomes.push((schema.name.clone(), outcome?));
+    }
+    Ok(outcomes)
 }

@@ -264,8 +264,14 @@ async fn inspect(
     }
     // A scan found these keys under the schemas of this run, so no other schema needs to be tried.
     if args.find.is_none() {
-        other_schemas::hint(session, &mut reader, catalog, &lookup, (&results, &args.schemas))
-            .await;
+        other_schemas::other_schemas_hint(
+            session,
+            &mut reader,
+            catalog,
+            &lookup,
+            (&results, &args.schemas),
+        )
+        .await;
     }
     // A replica without its master may show an old state, without any error.
     if let Some(why) = reader.why_stale().await {

@@ -2,14 +2,11 @@
 //! answers.
 
 mod effects;
-mod host;
 mod options;
-mod profiles;
 mod record_changes;
 mod records;
 mod request;
 mod step_runner;
-mod stored_time;
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -94,10 +91,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     // Each request may be a payment, so the options are tried before the first one.
     args.junit.check()?;
-    host::confirm(session, &task.template.url, &args.yes).await?;
+    options::confirm_host(session, &task.template.url, &args.yes).await?;
     if let Some(url) = args.effects.as_deref().filter(|given| effects::is_url(given)) {
         request::check_url(url, "--effects")?;
-        host::confirm(session, url, &args.yes).await?;
+        options::confirm_host(session, url, &args.yes).await?;
     }
     let mut records = records::lookup(session, &args).await?;
     if args.faults && records.is_none() {
@@ -205,7 +202,7 @@ fn plan(task: &ProbeTask, args: &Args) -> Vec<(&'static ProbeCheck, Steps)> {
 }
 
 fn task(session: &Session, args: &Args) -> Result<ProbeTask, CommandError> {
-    let profile = profiles::load(&args.profile)?;
+    let profile = options::load_profile(&args.profile)?;
     let mut template = request::template(args, &profile)?;
     let data = |option, data: &Option<String>| {
         data.as_deref().map(|data| request::data(option, data)).transpose()

@@ -30,7 +30,6 @@
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `with_named_keys`
 //!    decides it.
 
-mod limit;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -39,7 +38,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args as ClapArgs;
 
-use self::limit::LimitArgs;
+use self::rule::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};

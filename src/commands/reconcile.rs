@@ -19,7 +19,6 @@ mod lock_report;
 mod notice;
 mod options;
 mod plan;
-mod provided;
 mod reconciliation;
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -175,11 +174,11 @@ impl ChosenLocks {
     /// Usage: it cannot be read, or the first line that is wrong.
     fn of(args: &Args, session: &mut Session) -> Result<Self, CommandError> {
         if let Some(file) = &args.from {
-            if provided::is_stdin(file) {
+            if options::is_stdin(file) {
                 // The prompt then reads the terminal instead of stdin.
                 session.ui.stdin_carries_data();
             }
-            return Ok(Self::Provided(provided::read(file)?));
+            return Ok(Self::Provided(options::read_provided(file)?));
         }
         if args.keys.are_given() || args.keys.null {
             return Ok(Self::Named(KeyList::of_few(&args.keys, session)?));

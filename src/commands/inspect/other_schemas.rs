@@ -14,7 +14,7 @@ const MOST: usize = 20;
 
 /// Prints for each key without a record which other schema has one, if schemas were named. If the
 /// read fails, there is no hint.
-pub(super) async fn hint(
+pub(super) async fn other_schemas_hint(
     session: &mut Session,
     reader: &mut RecordReader,
     catalog: &Catalog,

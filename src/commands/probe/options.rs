@@ -1,13 +1,18 @@
 //! The options of `probe`, and its help.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
+use url::{Host, Url};
 
 use crate::args::{JunitArgs, Output, SchemaArgs, parse_ttl};
-use crate::domain::probe::{CHECKS, ProbeCheck};
+use crate::domain::probe::{CHECKS, ProbeCheck, ProbeProfile, parse_profile};
+use crate::exit::CommandError;
+use crate::files;
+use crate::render::escape;
+use crate::session::Session;
 
 /// Send a service duplicates, and judge its answers
 ///
@@ -216,4 +221,91 @@ impl Args {
 
 fn ids() -> PossibleValuesParser {
     PossibleValuesParser::new(CHECKS.iter().map(|check| check.id))
+}
+
+/// Asks for the name of a host that is not this machine, unless `--yes` gives it.
+///
+/// # Errors
+/// Not confirmed, or nobody can be asked.
+pub(super) async fn confirm_host(
+    session: &mut Session,
+    url: &str,
+    given: &[String],
+) -> Result<(), CommandError> {
+    let wrong = || CommandError::usage("the URL has no host");
+    let url = Url::parse(url).map_err(|_| wrong())?;
+    let host = url.host().ok_or_else(wrong)?;
+    if is_this_machine(&host, url.port_or_known_default().unwrap_or(80)).await {
+        return Ok(());
+    }
+    let name = host.to_string();
+    if !given.is_empty() {
+        return match given.contains(&name) {
+            true => Ok(()),
+            false => Err(not_confirmed().hint(format!("--yes must be {name} here"))),
+        };
+    }
+    if !session.ui.is_interactive() {
+        return Err(CommandError::usage(format!(
+            "{name} is another machine, and without a terminal its name cannot be asked for"
+        ))
+        .hint(format!("if you may load it, add --yes {name}")));
+    }
+    let question = format!("probe sends real requests to {name}. Type `{name}` to continue");
+    let typed = session.ui.ask_for(&question)?;
+    if typed.trim() == name { Ok(()) } else { Err(not_confirmed()) }
+}
+
+/// True for a loopback address, and for `localhost` if it has no other addresses.
+async fn is_this_machine(host: &Host<&str>, port: u16) -> bool {
+    match host {
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.is_loopback(),
+        Host::Domain(name) => {
+            if *name != "localhost" {
+                return false;
+            }
+            match tokio::net::lookup_host((*name, port)).await {
+                Ok(mut addresses) => addresses.all(|address| address.ip().is_loopback()),
+                Err(_) => false,
+            }
+        }
+    }
+}
+
+fn not_confirmed() -> CommandError {
+    CommandError::usage("not confirmed; nothing was sent")
+}
+
+/// The built-in profiles, by their names.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("ietf-07", include_str!("../../../profiles/ietf-07.toml")),
+    ("stripe", include_str!("../../../profiles/stripe.toml")),
+    ("adyen", include_str!("../../../profiles/adyen.toml")),
+    ("square", include_str!("../../../profiles/square.toml")),
+];
+
+/// Larger than any profile.
+const LARGEST: u64 = 1 << 20;
+
+/// The profile with this name, or in this file.
+///
+/// # Errors
+/// Usage: there is none, or it is not valid.
+pub(super) fn load_profile(given: &str) -> Result<ProbeProfile, CommandError> {
+    let shown = escape::text(given.as_bytes());
+    let wrong = |why: String| {
+        let why = escape::text(why.as_bytes());
+        CommandError::usage(format!("--profile: {shown}: {why}"))
+    };
+    for (name, text) in BUILT_IN {
+        if name == given {
+            return parse_profile(text).map_err(wrong);
+        }
+    }
+    let names: Vec<_> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let hint = format!("profiles: {}, or the path of a file", names.join(", "));
+    let text = files::read_text(Path::new(given), LARGEST)
+        .map_err(|error| wrong(error.to_string()).hint(hint))?;
+    parse_profile(&text).map_err(wrong)
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::effects::EffectsOracle;
 use super::record_changes::{RecordChanges, Removal};
 use super::records::RecordLookup;
-use super::stored_time::send_and_watch;
+use super::records::send_and_watch;
 use crate::domain::probe::{
     Baseline, CheckedService, EffectsMade, ProbeAction, ProbeAnswer, ProbeCheck, ProbeExchange,
     ProbeJudgement, ProbeRequest, ProbeStep, ProbeStepResult, ProbeTask, RecordFault, StoredRecord,
