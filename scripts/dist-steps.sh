@@ -27,6 +27,7 @@ case $1 in
       echo "the binary wants what stands above" >&2
       exit 1
     fi
+    want "DYN (Position-Independent" readelf -h "$2"
     ;;
   incident)
     # The emulator is empty for a binary of this machine. The server is one of this machine in both cases.

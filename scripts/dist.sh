@@ -54,15 +54,16 @@ auditable_apart() {
 }
 
 binary() {
-  local cargo_home=${CARGO_HOME:-$HOME/.cargo} build=zigbuild
+  # Without -pie, zig links a binary that the system always loads at the same address.
+  local cargo_home=${CARGO_HOME:-$HOME/.cargo} build=zigbuild pie="-Clink-arg=-pie"
   tools "$target" || { note FAILED "get what builds $target"; exit 1; }
-  [[ $target != *-apple-darwin ]] || build=build
+  [[ $target != *-apple-darwin ]] || { build=build pie=; }
   tool cargo-auditable 0.7.7
   auditable_apart
   # No path of the builder goes into the binary. C code is in ring.
   local map="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$PWD=/idemctl"
   step "binary for $target" env PATH="$auditable:$PATH" CFLAGS="$map" \
-    RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl" \
+    RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl $pie" \
     cargo auditable "$build" --profile "$profile" --locked --target "$target"
   tar_of "$out/$name.tar.gz"
 }
