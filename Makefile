@@ -31,10 +31,10 @@ bench: ## Run the benchmarks (100k records, about a minute; N=1000000 for more)
 install: ## Install idemctl for this user
 	IDEMCTL_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) cargo install --locked --path .
 
-dist: ## Put a release together in target/dist/: static binary, .deb, .rpm, source crate, SBOM, SHA256SUMS
+dist: ## Put a release together in target/dist/: for two architectures static binary, .deb and .rpm; source crate, SBOM, SHA256SUMS
 	@scripts/dist.sh
 
-dist-check: ## Build the static binary and the .deb, run the one in an empty root and install the other in a Debian root
+dist-check: ## Build the static binaries and the .deb, run them in an empty root and in an emulator, and install the .deb in a Debian root
 	@scripts/dist-check.sh
 
 generate: ## Write completions/, man/, the tables of lua/reference/README.md, the consoles and the matrix of the documents anew

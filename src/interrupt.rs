@@ -1,8 +1,11 @@
 //! Ctrl-C. While records change, it takes effect between two steps: the current step is completed,
 //! so that its outcome is known. Work that only reads is cancelled at once.
 
+#[cfg(not(target_os = "macos"))]
 use std::fs;
 use std::io;
+#[cfg(target_os = "macos")]
+use std::process::{self, Command};
 
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,28 +71,51 @@ impl Interrupt {
 
 /// True if SIGHUP was ignored when this process started, or if the system does not show that.
 fn ignores_hangup() -> bool {
-    let Ok(status) = fs::read_to_string("/proc/self/status") else { return true };
-    ignored(&status)
+    ignored_signals()
+        .as_deref()
+        .and_then(signal_set)
         .is_none_or(|signals| signals & (1 << (SignalKind::hangup().as_raw_value() - 1)) != 0)
 }
 
-/// The set of ignored signals in a process status of Linux, with one bit per signal.
-fn ignored(status: &str) -> Option<u64> {
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-    u64::from_str_radix(set.trim(), 16).ok()
+/// The signals that this process ignores, as the system shows them.
+#[cfg(not(target_os = "macos"))]
+fn ignored_signals() -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("SigIgn:")).map(str::to_owned)
+}
+
+/// The signals that this process ignores. macOS has no /proc, and shows them only with `ps`.
+#[cfg(target_os = "macos")]
+fn ignored_signals() -> Option<String> {
+    let id = process::id().to_string();
+    let shown = Command::new("/bin/ps").args(["-o", "sigignore=", "-p", &id]).output().ok()?;
+    String::from_utf8(shown.stdout).ok()
+}
+
+/// A set of signals in hexadecimal digits, with one bit per signal.
+fn signal_set(digits: &str) -> Option<u64> {
+    u64::from_str_radix(digits.trim(), 16).ok()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::ignored;
+    use std::process::Command;
+
+    use super::*;
 
     #[test]
-    fn the_ignored_signals_are_read_from_the_process_status() {
-        assert_eq!(
-            ignored("Name:\tx\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n"),
-            Some(0x1001)
-        );
-        assert_eq!(ignored("Name:\tx\n"), None);
-        assert_eq!(ignored("SigIgn:\tx\n"), None);
+    fn the_ignored_signals_are_a_set() {
+        assert_eq!(signal_set("\t0000000000001001\n"), Some(0x1001));
+        assert_eq!(signal_set("1001\n"), Some(0x1001));
+        assert_eq!(signal_set(""), None);
+    }
+
+    /// Rule: what `ps` shows of a process is what the process itself reads of Linux.
+    #[test]
+    fn a_shell_that_ignores_the_hangup_is_seen() {
+        let script = "trap '' HUP; ps -o sigignore= -p $$ || sed -n 's/SigIgn://p' /proc/$$/status";
+        let shown = Command::new("/bin/sh").args(["-c", script]).output().unwrap();
+        let set = signal_set(std::str::from_utf8(&shown.stdout).unwrap()).unwrap();
+        assert_eq!(set & 1, 1, "{set:x}");
     }
 }

@@ -124,7 +124,7 @@ impl Environment {
     }
 
     /// The folder for backups and the audit log.
-    pub(super) fn state_dir(&self) -> Option<PathBuf> {
+    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
         self.folder("XDG_STATE_HOME", ".local/state")
     }
 

@@ -1,17 +1,23 @@
 //! Prompts on a terminal. The kernel edits the line, so that a question of any length is printed
 //! once.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, PipeReader, Write};
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr, ttyname,
 };
 
 /// The byte of Ctrl-C.
 const CTRL_C: u8 = 3;
+
+/// The byte that disables a key of the terminal.
+const DISABLED: u8 = if cfg!(target_os = "macos") { 0xff } else { 0 };
 
 /// The longest line in bytes that the kernel edits.
 const LONGEST: usize = 4096;
@@ -41,7 +47,14 @@ impl Prompt {
         if io::stdin().is_terminal() {
             return Ok(Self { tty: None });
         }
-        let tty = File::options().read(true).write(true).open("/dev/tty")?;
+        let mut path = PathBuf::from("/dev/tty");
+        // macOS cannot poll /dev/tty, but it can poll the terminal that /dev/tty refers to.
+        if cfg!(target_os = "macos")
+            && let Ok(name) = ttyname(io::stderr(), Vec::new())
+        {
+            path = PathBuf::from(OsString::from_vec(name.into_bytes()));
+        }
+        let tty = File::options().read(true).write(true).open(path)?;
         Ok(Self { tty: Some(tty) })
     }
 
@@ -123,8 +136,7 @@ impl<'a> Edited<'a> {
         if is_secret {
             during.local_modes -= LocalModes::ECHO;
         }
-        // Zero disables the key.
-        during.special_codes[SpecialCodeIndex::VINTR] = 0;
+        during.special_codes[SpecialCodeIndex::VINTR] = DISABLED;
         during.special_codes[SpecialCodeIndex::VEOL] = CTRL_C;
         tcsetattr(terminal, OptionalActions::Flush, &during)?;
         Ok(Self { terminal, before })

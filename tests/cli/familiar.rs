@@ -1,6 +1,6 @@
 //! Help, aliases and what was removed.
 
-use crate::support::{FOREVER, PENDING, Server, alone};
+use crate::support::{FOREVER, Home, PENDING, Server, alone};
 
 #[test]
 fn help_is_where_it_is_looked_for() {
@@ -14,6 +14,34 @@ fn help_is_where_it_is_looked_for() {
     alone(&["completion", "bash"]).exits(0).shows("_clap_complete_idemctl");
     // The host option.
     alone(&["-h", "redis.invalid", "list"]).exits(5);
+}
+
+/// Rule: `--version` prints one line, which scripts read. Only `--verbose` adds what a bug report needs.
+#[test]
+fn a_bug_report_begins_with_the_version_and_its_build() {
+    let home = Home::with("");
+    let version = home.run(&["--version"]).exits(0).text();
+    assert_eq!(version.lines().count(), 1, "{version}");
+    let build = version.trim_end().trim_end_matches(')').split_once(" (").unwrap().1;
+    let (commit, target) = match build.strip_prefix("commit ") {
+        Some(build) => build.split_once(", ").unwrap(),
+        None => ("unknown", build),
+    };
+    let folder = home.path().join(".local/state/idemctl");
+    for words in [["--version", "--verbose"], ["--verbose", "--version"], ["-v", "-V"]] {
+        let report = home.run(&words).exits(0).text();
+        let details = report.strip_prefix(&version).unwrap();
+        let names: Vec<_> = details.lines().map(|line| line[..14].trim_end()).collect();
+        assert_eq!(names, ["commit", "target", "features", "tested with", "state folder"]);
+        let values: Vec<_> = details.lines().map(|line| &line[14..]).collect();
+        assert_eq!(values[0..2], [commit, target], "{report}");
+        assert!(values[2].starts_with("TLS"), "{report}");
+        assert_eq!(values[4], folder.to_str().unwrap(), "{report}");
+    }
+    let named = [("XDG_STATE_HOME", "/var/lib")];
+    home.run_with(&named, &["-V", "-v"]).exits(0).shows("state folder  /var/lib/idemctl\n");
+    let none = [("XDG_STATE_HOME", ""), ("HOME", "")];
+    home.run_with(&none, &["-V", "-v"]).exits(0).shows("state folder  unknown, HOME is not set\n");
 }
 
 #[test]

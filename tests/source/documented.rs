@@ -122,6 +122,13 @@ fn the_findings_of_the_document_are_those_of_the_help() {
     }
 }
 
+/// Rule: `--version --verbose` names the servers of the document.
+#[test]
+fn the_servers_of_the_tests_are_those_of_the_version() {
+    let row = idemctl::version::TESTED_WITH.replace(", ", " | ");
+    assert!(file("docs/reliability.md").contains(&format!("\n| | {row} |\n")), "{row}");
+}
+
 /// Rule: the newest version in CHANGELOG.md is this one, on the day that the manual pages bear, or not yet released.
 #[test]
 fn the_changelog_has_this_version_and_its_day() {

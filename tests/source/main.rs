@@ -19,6 +19,7 @@ mod links;
 mod manual;
 mod matrix;
 mod nesting;
+mod release;
 mod removed;
 mod rust_source;
 mod size;
