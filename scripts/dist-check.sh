@@ -18,11 +18,12 @@ if [ "$(uname -s)" = Darwin ]; then
   done
   exit
 fi
-if ! scripts/dist.sh tools; then
+here=$(uname -m)-unknown-linux-musl
+# IDEMCTL_NATIVE leaves the other architecture out.
+if ! IDEMCTL_TARGETS=${IDEMCTL_NATIVE:+$here} scripts/dist.sh tools; then
   note skipped "packages (this machine has no zig for the targets, and cannot get it)"
   exit
 fi
-here=$(uname -m)-unknown-linux-musl
 case $here in x86_64-*) other=aarch64-unknown-linux-musl ;; *) other=x86_64-unknown-linux-musl ;; esac
 step "static binary and deb" env IDEMCTL_TARGETS="$here" scripts/dist.sh binary deb
 binary=$(of "$here")
@@ -30,13 +31,14 @@ package=$(ls target/dist/idemctl_*_"$(dpkg --print-architecture)".deb)
 
 step "no path of the builder" scripts/dist-steps.sh no-paths "$binary"
 step "no shared library" scripts/dist-steps.sh static "$binary"
-emulator=$(command -v "qemu-${other%%-*}" || command -v "qemu-${other%%-*}-static" || true)
+emulator=
+[ -n "${IDEMCTL_NATIVE:-}" ] || emulator=$(command -v "qemu-${other%%-*}" || command -v "qemu-${other%%-*}-static" || true)
 if [ -n "$emulator" ]; then
   step "static binary of the other architecture" env IDEMCTL_TARGETS="$other" scripts/dist.sh binary
   step "no shared library of the other architecture" scripts/dist-steps.sh static "$(of "$other")"
   step "an incident on the other architecture" scripts/dist-steps.sh incident "$emulator" "$(of "$other")"
 else
-  note skipped "$other (no qemu-user here)"
+  note skipped "$other (IDEMCTL_NATIVE, or no qemu-user here)"
 fi
 step "an incident" scripts/dist-steps.sh incident "" "$binary"
 if command -v lintian >/dev/null; then

@@ -220,9 +220,9 @@ impl DuplicateGroup {
         Self { values, records, counts }
     }
 
-    fn order(&self) -> (Reverse<(usize, usize)>, Option<u64>, &[String]) {
-        let first_ms = self.records.first().and_then(|record| Some(record.time?.at_ms));
-        (Reverse((self.counts.keys, self.counts.completed)), first_ms, &self.values)
+    /// The largest first. Times do not decide, because estimated ones differ from run to run.
+    fn order(&self) -> (Reverse<(usize, usize)>, &[String]) {
+        (Reverse((self.counts.keys, self.counts.completed)), &self.values)
     }
 
     /// The milliseconds since the record before this one; `None` for the first one, and if one of
