@@ -50,7 +50,7 @@ impl Prompt {
         let mut path = PathBuf::from("/dev/tty");
         // macOS cannot poll /dev/tty, but it can poll the terminal that /dev/tty refers to.
         if cfg!(target_os = "macos")
-            && let Ok(name) = ttyname(io::stderr(), Vec::new())
+            && let Ok(name) = ttyname(rustix::stdio::stderr(), Vec::new())
         {
             path = PathBuf::from(OsString::from_vec(name.into_bytes()));
         }
