@@ -59,7 +59,8 @@ const PRIVATE_KEY: &[u8] = b"order-1";
 /// lock and its stored result; a handler may still fail before its effect), results-outlive-retries (no stored result
 /// that begin replays expires, even if a lock hides it).
 ///
-/// Invariants: one-effect, true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
+/// Invariants: one-effect, one-holder (of a lock without a result), effect-not-lost (of a claim that
+/// begin stores as done), true-replay, no-false-done, result-kept, result-not-replaced, lock-ends,
 /// owner-only, replays-after-success, payloads-apart (if the schema compares payloads),
 /// ttl-as-stated. docs/explore.md defines each.
 ///

@@ -76,6 +76,7 @@ pub struct GroupFields {
     states: Map<String, Value>,
     stuck: Option<usize>,
     no_expiry: usize,
+    endless_keys: Vec<String>,
     over_a_year: usize,
     also_possible: Vec<Value>,
     adopt: Option<String>,
@@ -113,6 +114,7 @@ pub fn fields(detected: &Detected, invocation: &Invocation) -> GroupFields {
         states,
         stuck: group.stuck,
         no_expiry: group.no_expiry,
+        endless_keys: group.endless_keys.iter().map(|key| escape::text(key)).collect(),
         over_a_year: group.over_a_year,
         also_possible,
         adopt,
@@ -249,6 +251,11 @@ fn columns_of_nobody<'a>() -> [Column<&'a Detected>; 6] {
         Column::number("OVER 1 YEAR", 2, |of| in_sample(of, of.group.over_a_year)),
         Column::folded("NOTE", 0, |of| {
             let mut note = of.group.evidence.clone();
+            if !of.group.endless_keys.is_empty() {
+                let keys: Vec<_> =
+                    of.group.endless_keys.iter().map(|key| escape::text(key)).collect();
+                note.push(format!("without expiry: {}", keys.join(", ")));
+            }
             for other in &of.group.others {
                 note.push(format!("{} {}", other.schema, other.why));
             }

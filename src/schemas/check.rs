@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::faults::{self, LARGEST, Problem};
 use super::load::{Deployment, read_whole};
+use crate::domain::draft::DECIDE;
 use crate::domain::schema::{Schema, SchemaError};
 use crate::files;
 
@@ -72,7 +73,19 @@ fn report(folder: &Path) -> SchemaReport {
             SchemaReport { folder: folder.to_owned(), schema: None, problems }
         }
         Ok(schema) => {
-            let problems = faults::problems(folder, &schema);
+            let mut problems = faults::problems(folder, &schema);
+            // A copy is a draft because of a comment, and looks complete.
+            let file = folder.join("schema.toml");
+            let text = files::read_text(&file, LARGEST).unwrap_or_default();
+            if let Some(index) = text.lines().position(|line| line.contains(DECIDE)) {
+                let message = format!(
+                    "the word {DECIDE} keeps it a draft, which is read only if --schema or a \
+                    context names it; delete the line to read it everywhere"
+                );
+                let file = file.display().to_string();
+                let what = SchemaError { file, line: index + 1, message };
+                problems.push(Problem { what, is_error: false });
+            }
             SchemaReport { folder: folder.to_owned(), schema: Some(schema), problems }
         }
     }

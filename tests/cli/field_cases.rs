@@ -273,9 +273,10 @@ fn arq_keeps_results() {
     ]);
     let patterns: Vec<_> = unrecognised(&server).into_iter().map(|(pattern, _)| pattern).collect();
     assert_eq!(patterns[0], "arq:in-progress:charge-{n}", "it looks like locks");
-    let (_folder, path) = schemas(&[(
-        "arq",
-        r#"
+    let (_folder, path) = schemas(&[
+        (
+            "arq",
+            r#"
 keys = { lock = "arq:in-progress:{key}", result = "arq:result:{key}" }
 ttl = { lock = "310s", result = "1h" }
 [[value]]
@@ -289,7 +290,22 @@ at = "result"
 encoding = "pickle"
 state = "completed"
 "#,
-    )]);
+        ),
+        (
+            // What is queued and not started has a Redis key of its own, and a schema of its own.
+            "arq-queued",
+            r#"
+keys = { lock = "arq:job:{key}" }
+ttl = { lock = "24h" }
+[[value]]
+name = "queued"
+encoding = "pickle"
+state = "in-progress"
+"#,
+        ),
+    ]);
+    let run = server.idemctl(&["list", "--schema", "arq-queued", "--schema-dir", &path]).exits(0);
+    has_lines(&run, &["charge-120  in-progress  arq-queued"]);
     let of = ["--schema", "arq", "--schema-dir", &path];
     let run = server.idemctl(&[&["list"], &of[..]].concat()).exits(0);
     has_lines(&run, &["charge-118  completed", "58m", "charge-119  in-progress", "5m"]);

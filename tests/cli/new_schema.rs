@@ -350,7 +350,9 @@ fn a_marker_beside_a_lock_is_no_record() {
     );
     let leases = decided(&draft, &["in-progress"], "30s", "");
     fs::write(folder(&server, "leases").join("schema.toml"), leases).unwrap();
-    let listed = server.idemctl(&["list", "--schema", "leases", "-o", "name"]).exits(0);
+    // What is decided is no draft any more, so that every command reads it.
+    server.idemctl(&["check"]).exits(2).shows("1 stuck lock (leases 1)");
+    let listed = server.idemctl(&["list", "--sort", "key", "-o", "name"]).exits(0);
     assert_eq!(listed.text(), "leases/\"1\"\nleases/\"2\"\n");
     let groups = server.idemctl(&["detect", "-o", "json"]).json();
     for group in groups["groups"].as_array().unwrap() {
@@ -375,6 +377,7 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
         "{}",
         after.all()
     );
+    server.idemctl(&["schema", "check", "bar"]).exits(0).shows("the word DECIDE keeps it a draft");
     let run = server.idemctl(&["inspect", "a"]).exits(0);
     assert!(!run.stderr.contains("bar") && !run.stderr.contains("pays"), "{}", run.all());
     server.idemctl(&["extend", "a", "--for", "1h", "--yes"]).exits(0);

@@ -33,6 +33,9 @@ const STRONG: f64 = 5.0;
 /// No lock is meant to be held for a year. Seconds that are taken for milliseconds give such times.
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
 
+/// How many keys without expiry of a group are named.
+const MAX_ENDLESS: usize = 2;
+
 /// A schema is the only candidate if every other one has less than this share of its points.
 const HALF: f64 = 0.5;
 
@@ -219,10 +222,16 @@ impl PatternJudge<'_> {
     /// A group of these samples, as long as nothing is known about their schema.
     fn group(&self, among: &[usize]) -> KeyGroup {
         let mut no_expiry = 0;
+        let mut endless_keys = Vec::new();
         let mut over_a_year = 0;
         for sample in among {
             match self.samples[*sample].time_left {
-                TimeLeft::NoExpiry => no_expiry += 1,
+                TimeLeft::NoExpiry => {
+                    no_expiry += 1;
+                    if endless_keys.len() < MAX_ENDLESS {
+                        endless_keys.push(self.samples[*sample].redis_key.clone());
+                    }
+                }
                 TimeLeft::Millis(left) if left > YEAR_MS => over_a_year += 1,
                 TimeLeft::Millis(_) => {}
             }
@@ -242,6 +251,7 @@ impl PatternJudge<'_> {
             states: BTreeMap::new(),
             stuck: None,
             no_expiry,
+            endless_keys,
             over_a_year,
             example,
         }

@@ -29,6 +29,8 @@ pub(crate) struct KeyGroup {
     pub(crate) stuck: Option<usize>,
     /// How many of the samples never expire.
     pub(crate) no_expiry: usize,
+    /// Some of these, up to two.
+    pub(crate) endless_keys: Vec<Vec<u8>>,
     /// How many of the samples expire in more than a year.
     pub(crate) over_a_year: usize,
     /// One of the Redis keys.
@@ -134,6 +136,7 @@ mod tests {
                 states: BTreeMap::new(),
                 stuck: None,
                 no_expiry: 0,
+                endless_keys: Vec::new(),
                 over_a_year: 0,
                 example: Vec::new(),
             };

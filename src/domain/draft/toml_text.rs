@@ -12,7 +12,7 @@ use super::formats::{DraftFormat, FormatTest, formats};
 use super::sample::SampleValue;
 use crate::domain::detect::boundaries;
 use crate::domain::duration;
-use crate::domain::record::KeyState;
+use crate::domain::record::{KeyState, TimeLeft};
 use crate::domain::schema::closed_fields::escaped;
 use crate::domain::schema::key_template::KeyTemplate;
 use crate::domain::schema::{Decoder, Decoding, Encoding};
@@ -52,13 +52,12 @@ pub(crate) fn draft(name: &str, seen: &[KeyState], glob: Option<&str>) -> String
         ignored = format!(", ignore = [{}]", of_markers.collect::<Vec<_>>().join(", "));
     }
     let mut text = format!(
-        r#"# Drafted from {count} Redis keys. idemctl-schema(5) has the format, also of the service's steps.
-{DRAFT}
+        r#"# Drafted from Redis keys ({count}). idemctl-schema(5) has the format, also of the service's steps.
 format = 2
 name = {name:?}
 # If the lock has a Redis key of its own: lock and result instead of record, and `at` in each value.
 keys = {{ record = {}{ignored} }}
-[ttl]    # those that the service sets, or "none"; delete the line of what it does not store
+[ttl]    # those that the service sets; "none" means that a key without TTL is right; delete the line of what it does not store
 lock = "{DECIDE}"
 result = "{DECIDE}"
 "#,
@@ -101,9 +100,11 @@ fn write_value_format(
     let count = format.samples.len();
     let longest = format.samples.iter().filter_map(|sample| sample.time_left.millis()).max();
     let longest = longest.map_or("none".to_owned(), duration::short);
+    let endless =
+        format.samples.iter().filter(|sample| sample.time_left == TimeLeft::NoExpiry).count();
     let _ = writeln!(
         text,
-        "[[value]]    # {count} of {all}; longest time left: {longest}\nname = {name:?}"
+        "[[value]]    # {count} of {all}; longest time left: {longest}; without expiry: {endless}\nname = {name:?}"
     );
     write_decoding(text, &format.decoding);
     match &format.test {
