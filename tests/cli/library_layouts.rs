@@ -174,7 +174,7 @@ replies = [
     server.idemctl(&["schema", "check", "queue"]).exits(0);
     server.idemctl(&["begin", "a", "--schema", "queue", "--yes"]).exits(0).says("acquired");
     let run = server.idemctl(&["complete", "a", "--schema", "queue", "--yes"]).exits(2);
-    run.says("queue: the schema does not describe the complete step");
+    run.says("queue: it has no result to store");
 }
 
 /// Rule: a printed command names the schema of a library, because other runs read it only then.

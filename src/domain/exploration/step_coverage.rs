@@ -76,6 +76,8 @@ pub struct MetReplies {
 pub(crate) struct StepCoverage {
     pub(crate) calls: Vec<CoveredCall>,
     pub(crate) formats: Vec<CoveredFormat>,
+    /// The goals that the described steps can reach.
+    pub(crate) goals: Vec<Goal>,
     /// The goals that no schedule without a fault reached; empty if the exploration is incomplete.
     pub(crate) unreached: Vec<UnreachedGoal>,
 }
@@ -128,7 +130,12 @@ impl StepCoverage {
         goals: ReachedGoals,
         is_complete: bool,
     ) -> Self {
-        let mut coverage = Self { calls: Vec::new(), formats: Vec::new(), unreached: Vec::new() };
+        let mut coverage = Self {
+            calls: Vec::new(),
+            formats: Vec::new(),
+            goals: Vec::new(),
+            unreached: Vec::new(),
+        };
         for (service, schema) in program.services.iter().enumerate() {
             for kind in [StepKind::Begin, StepKind::Renew, StepKind::Complete, StepKind::Release] {
                 let Some(step) = kind.described_in(schema) else { continue };
@@ -140,8 +147,9 @@ impl StepCoverage {
             }
             coverage.add_formats(schema, reached);
         }
+        coverage.goals = coverage.described_goals(program);
         if is_complete {
-            coverage.judge(program, goals);
+            coverage.judge(goals);
         }
         coverage
     }
@@ -162,7 +170,8 @@ impl StepCoverage {
         }
     }
 
-    fn judge(&mut self, program: &WorkerProgram, goals: ReachedGoals) {
+    fn described_goals(&self, program: &WorkerProgram) -> Vec<Goal> {
+        let mut described = Vec::new();
         for goal in Goal::VARIANTS {
             let is_described = match goal {
                 Goal::Effect => true,
@@ -174,12 +183,21 @@ impl StepCoverage {
                 }
                 Goal::ReleasedLock => program.is_lock_alone,
             };
-            if !is_described || goals.has(*goal) {
+            if is_described {
+                described.push(*goal);
+            }
+        }
+        described
+    }
+
+    fn judge(&mut self, goals: ReachedGoals) {
+        for goal in self.goals.clone() {
+            if goals.has(goal) {
                 continue;
             }
             // An unreached goal makes the later ones impossible, so only the first has a reason.
-            let why = if self.unreached.is_empty() { Some(self.reason(*goal)) } else { None };
-            self.unreached.push(UnreachedGoal { goal: *goal, why });
+            let why = if self.unreached.is_empty() { Some(self.reason(goal)) } else { None };
+            self.unreached.push(UnreachedGoal { goal, why });
         }
     }
 

@@ -1,7 +1,5 @@
 //! Explorations as test cases: one per invariant, and one per goal.
 
-use strum::VariantArray as _;
-
 use super::frontier::{ShownExplorations, history, not_asked_because};
 use crate::domain::exploration::{Exploration, FrontierDifference, Goal, Invariant, Violation};
 use crate::render::junit::{TestCase, TestOutcome, TestSuite};
@@ -16,8 +14,8 @@ pub(crate) fn suites(shown: ShownExplorations<'_>) -> Vec<TestSuite> {
             cases.push(of_invariant(exploration, invariant, shown));
         }
         // A replayed history reaches no goals.
-        if exploration.replay.is_none() {
-            for goal in Goal::VARIANTS {
+        if let Some(steps) = &exploration.steps {
+            for goal in &steps.goals {
                 cases.push(of_goal(exploration, *goal, shown.differences));
             }
         }
