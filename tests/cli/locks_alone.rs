@@ -134,3 +134,15 @@ fn a_conditional_command_is_checked_where_the_server_has_it() {
         explored.exits(1).shows("it never reaches a released lock without a fault");
     }
 }
+
+/// Rule: a schema that describes no step is not said to store no result.
+#[test]
+fn a_schema_without_steps_lacks_them() {
+    let (_folder, path) = seen();
+    let file = format!("{path}/seen/schema.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (formats, _) = text.split_once("[[begin.call]]").unwrap();
+    std::fs::write(&file, formats).unwrap();
+    let run = explored(&["seen", "--schema-dir", &path]).exits(2);
+    run.says("its schema.toml has no [begin] and no [complete]");
+}

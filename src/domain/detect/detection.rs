@@ -9,6 +9,7 @@ use super::group::{Confidence, Guess, KeyGroup, Other};
 use super::pattern::{Pattern, patterns};
 use super::placing::SchemaSet;
 use super::schema_match::{SampleSet, SchemaMatch, match_schemas, near_misses, share};
+use crate::domain::diagnosis::excess_ttl::YEAR_MS;
 use crate::domain::diagnosis::{Finding, Thresholds, findings};
 use crate::domain::record::{Content, Deadline, KeyState, Observation, Record, TimeLeft, locate};
 use crate::domain::schema::{Schema, State, TtlOf};
@@ -29,9 +30,6 @@ const MIN_OF_VALUES: f64 = 4.0;
 /// and its words in the Redis key give together. Only such values are separated from others in a
 /// mixed group.
 const STRONG: f64 = 5.0;
-
-/// No lock is meant to be held for a year. Seconds that are taken for milliseconds give such times.
-const YEAR_MS: u64 = 365 * 24 * 3_600_000;
 
 /// How many keys without expiry of a group are named.
 const MAX_ENDLESS: usize = 2;

@@ -12,5 +12,5 @@ mod token;
 
 pub use detection::detect;
 pub(crate) use group::{Confidence, Guess, KeyGroup};
-pub(crate) use pattern::boundaries;
+pub(crate) use pattern::{boundaries, is_separator};
 pub use placing::SchemaSet;

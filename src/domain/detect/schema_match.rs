@@ -117,7 +117,8 @@ fn schema_match(
     Some(SchemaMatch { placed, key_index, own, undecided })
 }
 
-/// How many of these samples differ only by one field from what a schema reads; `None` if none does.
+/// That some of these samples differ only by one field from what a schema reads; `None` if none of
+/// the first ones does.
 pub(super) fn near_misses(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>) -> Option<String> {
     let SampleSet { samples, among, leader } = sample_set;
     let step = among.len().div_ceil(PROBES).max(1);
@@ -134,8 +135,8 @@ pub(super) fn near_misses(schema_set: &dyn SchemaSet, sample_set: SampleSet<'_>)
                     *fields.entry(field.to_owned()).or_default() += 1;
                 }
             }
-            if let Some((field, count)) = fields.into_iter().max_by_key(|(_, count)| *count) {
-                return Some(format!("differ from {} only by {field}: {count}", schema.name));
+            if let Some((field, _)) = fields.into_iter().max_by_key(|(_, count)| *count) {
+                return Some(format!("some differ from {} only by {field}", schema.name));
             }
         }
     }

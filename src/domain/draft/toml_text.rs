@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::formats::{DraftFormat, FormatTest, formats};
 use super::sample::SampleValue;
-use crate::domain::detect::boundaries;
+use crate::domain::detect::{boundaries, is_separator};
 use crate::domain::duration;
 use crate::domain::record::{KeyState, TimeLeft};
 use crate::domain::schema::closed_fields::escaped;
@@ -80,7 +80,7 @@ fn marker(redis_key: &[u8], all: &[&[u8]]) -> Option<String> {
         let Some((_, separator)) = characters.next() else { continue };
         let word = behind[separator.len_utf8()..].split(separator).next()?;
         let is_word = !word.is_empty() && word.chars().all(|letter| letter.is_ascii_alphabetic());
-        if separator.is_ascii_punctuation() && is_word {
+        if is_separator(separator) && is_word {
             let rest = &behind[separator.len_utf8() + word.len()..];
             let id = if rest.is_empty() { String::new() } else { format!("{separator}{{id}}") };
             return Some(format!("{separator}{word}{id}"));

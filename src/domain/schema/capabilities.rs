@@ -29,7 +29,7 @@ impl Schema {
     /// value is a lock.
     pub(crate) fn claims_as_done(&self) -> bool {
         let has_lock = self.values.iter().any(|format| format.state == State::InProgress);
-        self.complete.is_none() && !has_lock
+        self.begin.is_some() && self.complete.is_none() && !has_lock
     }
 
     /// Why workers cannot race for the lock; `None` if they can.
