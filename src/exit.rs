@@ -109,6 +109,12 @@ impl CommandError {
         Self::new(Exit::Usage, message)
     }
 
+    /// The error of a schema that does not exist.
+    pub fn no_schema(name: &str, known: &[&str]) -> Self {
+        Self::usage(format!("there is no schema `{name}`"))
+            .hint(format!("schemas: {}", known.join(", ")))
+    }
+
     /// Adds that nothing was changed.
     #[must_use]
     pub fn changed_nothing(mut self) -> Self {

@@ -609,7 +609,7 @@ pub async fn show_none(
         held = reader.keys_on_server().await.unwrap_or(0);
     }
     let line = if held == 0 {
-        format!("{none} among {} of {server}", words::counted(keys, "key"))
+        words::among(none, keys, server)
     } else {
         format!("{none}; none of the {held} Redis keys of {server} has a name of these schemas")
     };

@@ -9,6 +9,7 @@ use crate::exit::CommandError;
 use crate::interrupt::Interrupt;
 use crate::render::escape;
 use crate::session::Session;
+use crate::terminal::ui::cannot_prompt;
 use crate::terminal::ui::{ReadyPrompt, is_yes};
 
 /// How often a name is asked for. Somebody who types `y` out of habit reads the question the second
@@ -125,10 +126,7 @@ impl ConfirmArgs {
     /// Usage: there is no terminal to ask on, or --confirm names something else.
     pub fn check_answerable(&self, session: &Session, server: &str) -> Result<(), CommandError> {
         match self.dialog(session, "", server, false)? {
-            Some(_) if !session.ui.is_interactive() => {
-                Err(CommandError::usage("cannot prompt without a terminal")
-                    .hint("to continue without a prompt, pass --yes"))
-            }
+            Some(_) if !session.ui.is_interactive() => Err(cannot_prompt()),
             _ => Ok(()),
         }
     }
@@ -141,16 +139,14 @@ impl ConfirmArgs {
     /// The error for a name that cannot be asked for, with what a script passes instead.
     fn cannot_ask(&self, session: &Session, name: &str) -> CommandError {
         if !session.settings.is_protected() {
-            return CommandError::usage("cannot prompt without a terminal")
-                .hint(format!("to continue without a prompt, pass --confirm {name} or --yes"));
+            return CommandError {
+                hint: Some(format!("pass --confirm {name} or --yes")),
+                ..cannot_prompt()
+            };
         }
-        let why = if self.yes {
-            "--yes is not enough"
-        } else {
-            "cannot prompt for its name without a terminal"
-        };
+        let why = if self.yes { "--yes is not enough" } else { "cannot prompt" };
         CommandError::usage(format!("{}: {why}", session.settings.protection()))
-            .hint(format!("in scripts, add --confirm {name}"))
+            .hint(format!("pass --confirm {name}"))
     }
 }
 

@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use super::journal::{Journal, JournalStep};
 use super::one_record::time_for;
+use super::summary::{CHANGED, DRY_RUN, INSPECT_AGAIN};
 use super::summary::{in_backup, write_report};
 use crate::args::{Output, StepArgs};
 use crate::domain::history::{OUTCOME_UNKNOWN, PARTIAL};
@@ -86,7 +87,7 @@ impl ManualStep<'_> {
                 Some(predicted) => format!("; the expected reply is {}", predicted.as_str()),
                 None => String::new(),
             };
-            session.ui.status(&format!("dry run: nothing was changed{expected}"));
+            session.ui.status(&format!("{DRY_RUN}{expected}"));
             return Ok(Exit::Done);
         }
         let writer = session.connect_writer(&args.change_args.confirm_args).await?;
@@ -305,9 +306,7 @@ impl ManualStep<'_> {
         let made = calls.calls_made;
         let all = self.step.calls.len();
         message.push_str(&format!("; {made} of the step's {all} calls were made"));
-        let hint =
-            "inspect the key to see its current state; the backup contains the former record";
-        CommandError::new(Exit::Partial, message).hint(hint).into()
+        CommandError::new(Exit::Partial, message).hint(INSPECT_AGAIN).into()
     }
 
     /// The outcome of a call whose reply was lost, from the record as it is now.
@@ -422,8 +421,8 @@ impl ManualStep<'_> {
         let backup = in_backup(backup);
         let means = match (outcome.means, &outcome.unclear) {
             (Some(means), _) => means.as_str().to_owned(),
-            (None, Some(why)) => format!("the schema does not say what this means ({why})"),
-            (None, None) => "its schema does not list this reply".to_owned(),
+            (None, Some(why)) => format!("not in the schema ({why})"),
+            (None, None) => "not in the schema".to_owned(),
         };
         if let Some(reply) = &outcome.reply {
             let left = if self.took_effect(outcome) {
@@ -431,7 +430,7 @@ impl ManualStep<'_> {
             } else if self.is_changed_by(outcome) {
                 "; it still changed the record"
             } else if !self.keys_beside_record(outcome.calls).is_empty() {
-                "; the record is unchanged, and its other Redis keys may have changed"
+                "; the record is unchanged"
             } else {
                 "; nothing was changed"
             };
@@ -444,10 +443,9 @@ impl ManualStep<'_> {
             ));
         }
         if let Some(difference) = difference {
-            session.ui.warning(&format!(
-                "{name} did not store this as its schema says: {difference}; the backup contains \
-                the former record"
-            ));
+            session
+                .ui
+                .warning(&format!("{name} did not store this as its schema says: {difference}"));
         }
         let is_completion = self.report.kind == StepKind::Complete;
         let then = if is_completion {
@@ -469,14 +467,7 @@ impl ManualStep<'_> {
             && let Some(owner) = outcome.now.owner().or(self.report.owner)
         {
             let owner = escape::text(owner);
-            let schema = &self.report.record.schema;
-            let steps = [&schema.complete, &schema.release];
-            let is_checked = steps.into_iter().flatten().any(|step| step.checks_owner);
-            let then = match is_checked {
-                true => format!(" To end it, pass --owner {owner}"),
-                false => String::new(),
-            };
-            session.ui.status(&format!("The lock belongs to {owner}.{then}"));
+            session.ui.status(&format!("The lock belongs to {owner}."));
         }
     }
 
@@ -570,6 +561,5 @@ impl StepOutcome {
 }
 
 fn changed() -> CommandError {
-    CommandError::new(Exit::Changed, "the record changed since it was shown; nothing was done")
-        .hint("inspect it again; its worker may still be running")
+    CommandError::new(Exit::Changed, format!("the record {CHANGED}")).hint(INSPECT_AGAIN)
 }

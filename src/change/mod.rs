@@ -26,6 +26,7 @@ pub use self::owner::{because_of_owner, check_owner_has_name, owner_of_lock, own
 pub use self::rate_limiter::RateLimiter;
 pub use self::removal_hint::{freeing_hint, removal_hint};
 pub use self::stated_ttl::needs_a_stated_lock_ttl;
+pub(crate) use self::summary::DRY_RUN;
 pub use self::summary::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };

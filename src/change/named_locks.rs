@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
+use super::summary::{CHANGED, DRY_RUN, INSPECT_AGAIN};
 use crate::args::{ChangeArgs, Output};
 use crate::change;
 use crate::domain::record::{GivenKey, Record, RecordName};
@@ -119,11 +120,6 @@ impl NamedLocks {
         self.all_possible().all(|possible| possible.record.schema.answers_by_record())
     }
 
-    /// True if a worker of one of these locks renews it while it runs.
-    pub fn are_renewed(&self) -> bool {
-        self.all_possible().any(|possible| possible.record.schema.renew.is_some())
-    }
-
     /// The first lock that can be changed.
     pub fn first_possible(&self) -> Option<&PossibleLock> {
         self.all_possible().next()
@@ -217,7 +213,7 @@ impl NamedLocks {
     ) -> Result<Exit> {
         let mut ended = Ok(());
         if args.confirm_args.dry_run {
-            session.ui.status("dry run: nothing was changed");
+            session.ui.status(DRY_RUN);
         } else if self.possible() > 0 {
             ended = self.change(session, args, question).await;
             self.print_done(session);
@@ -331,16 +327,11 @@ impl NamedLock {
                 format!("ambiguous: it names {}", name::choices(&self.key, names))
             }
             LockStatus::Tried(outcome) if outcome.is_done() => action.done.to_owned(),
-            LockStatus::Tried(Outcome::Gone) => {
-                "the lock no longer exists; nothing was done".to_owned()
-            }
             LockStatus::Tried(Outcome::Unknown) => {
                 format!("it is unknown whether it was {}", action.done)
             }
-            LockStatus::Tried(Outcome::Kept) => "unchanged, because it now has at least as much \
-                time left"
-                .to_owned(),
-            LockStatus::Tried(_) => "it changed since it was shown; nothing was done".to_owned(),
+            LockStatus::Tried(Outcome::Kept) => "unchanged, with more time left".to_owned(),
+            LockStatus::Tried(_) => format!("it {CHANGED}"),
         }
     }
 
@@ -383,12 +374,11 @@ impl NamedLock {
             LockStatus::Left(exit, _) => CommandError::new(*exit, message).into(),
             LockStatus::Tried(Outcome::ChangedMeanwhile) => {
                 // Not the lock alone: a result that came beside it is a change of the record, too.
-                let why = "the record changed since it was shown; nothing was done";
                 CommandError::new(
                     Exit::Changed,
-                    format!("{} on {server}: {why}", escape::text(&self.key)),
+                    format!("{} on {server}: the record {CHANGED}", escape::text(&self.key)),
                 )
-                .hint("inspect it again; its worker may still be running")
+                .hint(INSPECT_AGAIN)
                 .into()
             }
             LockStatus::Tried(_) | LockStatus::Possible(_) => {

@@ -175,10 +175,7 @@ pub fn described_step(record: &Record, kind: StepKind) -> Result<&Step, CommandE
 /// Usage: which TTL.
 pub fn check_ttls(schema: &Schema, step: &Step) -> Result<(), CommandError> {
     let Some(why) = schema.untimed_because(step) else { return Ok(()) };
-    Err(CommandError::usage(format!("{}: {why}", schema.name)).hint(
-        "describe the service's step in a schema of your own (`idemctl schema new NAME`), or \
-        configure the TTL",
-    ))
+    Err(CommandError::usage(format!("{}: {why}", schema.name)))
 }
 
 /// That the schema describes records, and not what the service does in this step.
@@ -206,20 +203,11 @@ pub fn undescribed(record: &Record, step: &str) -> CommandError {
 /// Usage: a lock holds data of the request that idemctl does not know.
 pub fn check_creates_lock(schema: &Schema) -> Result<(), CommandError> {
     let Some(needs) = &schema.write.lock_needs else { return Ok(()) };
-    let can_complete = match &schema.complete {
-        Some(step) => {
-            schema.read_only_because().is_none() && schema.untimed_because(step).is_none()
-        }
-        None => false,
-    };
-    let then = if can_complete { "; `complete` can then complete it" } else { "" };
     Err(CommandError::usage(format!(
-        "a lock of {} holds {needs}, which idemctl does not know, so no request would match the \
-        record",
+        "a lock of {} holds {needs}, which idemctl does not know",
         schema.name
     ))
-    .changed_nothing()
-    .hint(format!("let the service take the lock with the request itself{then}")))
+    .changed_nothing())
 }
 
 fn only_schema(catalog: &Catalog, key: &[u8]) -> Result<(), CommandError> {

@@ -111,14 +111,9 @@ fn meant(typed: &str, holder: Option<&[u8]>) -> Vec<u8> {
 }
 
 fn no_owners(record: &Record) -> CommandError {
-    let schema = &record.schema;
-    let name = &schema.name;
-    let why = if schema.values.iter().all(|format| format.fields.owner.is_none()) {
-        format!("locks of {name} do not store an owner")
-    } else {
-        format!("this lock of {name} stores no owner, or no step sends it")
-    };
-    CommandError::usage(format!("--owner: {why}")).hint("omit --owner")
+    let name = &record.schema.name;
+    CommandError::usage(format!("--owner: this lock of {name} stores no owner"))
+        .hint("omit --owner")
 }
 
 fn ask(session: &mut Session, record: &Record, holder: Option<&[u8]>) -> Result<Vec<u8>> {

@@ -1,11 +1,9 @@
 //! The hint of a step that cannot be executed: which command removes the record instead.
 
 use crate::domain::change::removal::{self, RemovalCommand};
-use crate::domain::change::unlock;
 use crate::domain::manual_step;
 use crate::domain::record::Record;
 use crate::domain::schema::State;
-use crate::render::escape;
 use crate::render::invocation::argument_of;
 
 /// The command that lets the next request execute: the service's own release of a lock, or the one
@@ -31,39 +29,23 @@ pub fn freeing_hint(record: &Record) -> Option<String> {
 /// The command that removes the record, or why none does.
 pub fn removal_hint(record: &Record) -> String {
     let argument = argument_of(record);
-    let key_index = match removal::of(record) {
-        Ok(RemovalCommand::Unlock(key_index)) => key_index,
+    match removal::of(record) {
+        // Any Redis key may be a record of a schema without a prefix.
+        Ok(RemovalCommand::Unlock(key_index))
+            if record.readings[key_index].mismatch().is_some()
+                && (record.author.is_foreign() || !record.schema.has_fixed_prefix()) =>
+        {
+            "find out which program wrote it".to_owned()
+        }
+        Ok(RemovalCommand::Unlock(_)) => {
+            format!("to remove a lock, use `idemctl force-unlock {argument}`")
+        }
         Ok(RemovalCommand::Purge(State::Completed)) => {
-            return format!("to remove a result, use `idemctl purge {argument}`");
+            format!("to remove a result, use `idemctl purge {argument}`")
         }
         Ok(RemovalCommand::Purge(state)) => {
-            let what = match state {
-                State::Failed => "a failure",
-                _ => "all Redis keys of the record",
-            };
-            let state = state.as_str();
-            return format!("to remove {what}, use `idemctl purge {argument} --state {state}`");
+            format!("to remove it, use `idemctl purge {argument} --state {}`", state.as_str())
         }
-        Err(why) if record.state.is_result() => {
-            return format!(
-                "find out which program wrote it; `purge` does not remove it, because {why}"
-            );
-        }
-        Err(why) => return format!("`force-unlock` does not remove it either: {why}"),
-    };
-    if record.readings[key_index].mismatch().is_some() {
-        // Any Redis key may be a record of a schema without a prefix.
-        if record.author.is_foreign() || !record.schema.has_fixed_prefix() {
-            return "find out which program wrote it".to_owned();
-        }
-        return format!("to remove an unreadable value, use `idemctl force-unlock {argument}`");
-    }
-    match unlock::unreadable_beside(record, key_index) {
-        Some(other) => format!(
-            "`idemctl force-unlock {argument}` removes only the lock; the value at {}, which \
-            cannot be read, remains",
-            escape::text(&record.seen.keys[other].redis_key)
-        ),
-        None => format!("to remove a lock, use `idemctl force-unlock {argument}`"),
+        Err(why) => format!("no command removes it: {why}"),
     }
 }

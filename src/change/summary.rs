@@ -9,6 +9,15 @@ use crate::exit::{self, CommandError};
 use crate::render::{coverage, document, words};
 use crate::session::Session;
 
+/// What a dry run says at its end.
+pub(crate) const DRY_RUN: &str = "dry run: nothing was changed";
+
+/// What is said of a lock or a record that is no longer as it was shown.
+pub(super) const CHANGED: &str = "changed since it was shown; nothing was done";
+
+/// The hint then.
+pub(super) const INSPECT_AGAIN: &str = "inspect it again; its worker may still be running";
+
 /// Writes what was found and done, if JSON is wanted: one object, which is one line with `jsonl`.
 ///
 /// # Errors
@@ -78,7 +87,7 @@ pub fn require_finished(ended: Result<()>, outcome: Ended, done: u64, so_far: &s
     }
     if outcome == Ended::Interrupted {
         return Err(CommandError::interrupted(format!("interrupted: {so_far}"))
-            .hint("run the same command again to continue with the rest")
+            .hint(exit::GOES_ON)
             .into());
     }
     Ok(())

@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
+use crate::change::completion::{NO_HASH, no_fingerprint};
 use crate::change::{
     ManualStep, check_creates_lock, described_step, find_record, owner_of_new_lock, show_record,
     time_for,
@@ -71,9 +72,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
             "{key}: it is unknown what {name} makes of the stored value ({why}), and its begin \
             step may overwrite it; nothing was done"
         );
-        return Err(CommandError::usage(message)
-            .hint("find out which program wrote the value, and remove it before you begin")
-            .into());
+        return Err(CommandError::usage(message).into());
     }
     // Without a prediction, the step may take the lock.
     if report.predicted.is_none_or(|means| means == Meaning::Acquired) {
@@ -90,10 +89,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         && schema.locks_keep_fingerprint()
         && manual_step::may_take_lock(&record, &fingerprint);
     if stores_hash && fingerprint.is_empty() && args.fingerprint.is_none() {
-        session.ui.warning(
-            "without --fingerprint, the lock has no hash of a payload, so requests with this key \
-            may be rejected as having another payload",
-        );
+        session.ui.warning(NO_HASH);
     }
     let owner = report.owner.unwrap_or_default();
     manual.run(session, &args.step, |now| manual_step::was_acquired(&record, now, owner)).await
@@ -101,11 +97,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 
 fn fingerprint(args: &Args, record: &Record) -> Result<String, CommandError> {
     match &args.fingerprint {
-        Some(_) if !record.schema.has_fingerprints() => Err(CommandError::usage(format!(
-            "--fingerprint: {} does not compare payloads",
-            record.schema.name
-        ))
-        .hint("omit --fingerprint")),
+        Some(_) if !record.schema.has_fingerprints() => Err(no_fingerprint(&record.schema.name)),
         Some(given) => Ok(given.clone()),
         // With the stored hash, the request is a retry and not a mismatch.
         None => Ok(record.fingerprint().unwrap_or_default().to_owned()),

@@ -33,13 +33,13 @@ use clap::Args as ClapArgs;
 
 use crate::args::{Output, StepArgs, parse_owner, parse_token};
 use crate::change::completion::{
-    ChosenCompletion, CompleteOptions, RehearsalOutcome, check_delivery,
+    ChosenCompletion, CompleteOptions, NO_HASH, RehearsalOutcome, check_delivery,
 };
 use crate::change::{
     ManualStep, because_of_owner, described_step, find_record, freeing_hint, show_record,
 };
 use crate::domain::duration;
-use crate::domain::manual_step::{self, Completion, Overrides, ResponseInput};
+use crate::domain::manual_step::{self, BROKEN_JSON, Completion, Overrides, ResponseInput};
 use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::Meaning;
 use crate::domain::step::{Answer, StepInputs, StepKind};
@@ -164,10 +164,7 @@ fn response_input(session: &mut Session, args: &Args) -> Result<ResponseInput, C
         error: args.error.clone(),
     };
     if given.is_broken_json() {
-        return Err(CommandError::usage(
-            "the content type of the response is JSON, but the body is not valid JSON",
-        )
-        .hint("clients could not read it; fix the body, or pass its real Content-Type"));
+        return Err(CommandError::usage(BROKEN_JSON));
     }
     Ok(given)
 }
@@ -201,14 +198,8 @@ fn explain(
     match chosen.completion {
         Completion::OfLock => {}
         Completion::Creating => {
-            session.ui.status(
-                "The key has no record now, because its lock expired or was never acquired.",
-            );
             if schema.has_fingerprints() && predicted_record.fingerprint().is_none() {
-                session.ui.warning(
-                    "the result has no hash of a payload, so requests with this key may be \
-                    rejected as having another payload",
-                );
+                session.ui.warning(NO_HASH);
             }
         }
         Completion::Replacing => {
@@ -226,20 +217,13 @@ fn explain(
     rehearsal.print(session, predicted_record);
     let worker = chosen.original_worker(record);
     let is_lost = manual_step::is_overwritten_later(predicted_record, worker)
-        || manual_step::is_removed_by_failure(predicted_record, worker);
+        || manual_step::is_removed_by_failure(predicted_record, worker)
+        || manual_step::is_overwritten_by_renewal(predicted_record, worker);
     session.ui.status(if is_lost {
         "If the original worker is still running, it may overwrite or remove this response."
     } else {
         "If the original worker is still running, its result will be rejected."
     });
-    if manual_step::is_overwritten_by_renewal(predicted_record, worker) {
-        let name = &schema.name;
-        session.ui.warning(&format!(
-            "a worker of {name} that is still running renews its lock by writing it again, over \
-             this response; if it then dies, retries execute the operation once the lock expires. \
-             Store the response when the worker has ended"
-        ));
-    }
     if predicted_record.next_request.answer == Answer::Replay {
         let took_effect =
             if inputs.error.is_some() { "did not take effect" } else { "took effect" };

@@ -260,13 +260,8 @@ async fn report(
 ) {
     let sampled = scope.sampled;
     let server = reader.name();
-    match scope.total {
-        Some(total) => {
-            session.ui.status(&format!("Sampled {sampled} of {total} Redis keys of {server}."))
-        }
-        None if sampled == 0 => session.ui.status(&format!("There are no Redis keys at {server}.")),
-        None => session.ui.status(&format!("Sampled {sampled} Redis keys of {server}.")),
-    }
+    let of_all = scope.total.map(|total| format!(" of {total}")).unwrap_or_default();
+    session.ui.status(&format!("Sampled {sampled}{of_all} Redis keys of {server}."));
     if scope.ignored > 0 {
         let keys = words::counted(scope.ignored as u64, "Redis key");
         session.ui.status(&format!("Left out {keys} that a schema lists in `ignore`."));

@@ -187,15 +187,9 @@ impl Diff {
         let is_complete = limit.is_none() && snapshot.is_complete != Some(false);
         self.is_complete &= is_complete;
         let file = file.display();
-        if let Some(limit) = limit {
-            session.ui.warning(&format!(
-                "{file} contains at most {limit} records, because its list was limited; other \
-                records may appear as added or gone"
-            ));
-        }
         match snapshot.is_complete {
-            Some(true) => {}
-            Some(false) => {
+            Some(true) if limit.is_none() => {}
+            Some(_) => {
                 session.ui.warning(&format!(
                     "{file} is not complete; records that it lacks may appear as added or gone"
                 ));
@@ -304,9 +298,7 @@ impl Diff {
         let report = scan.finish();
         self.is_complete &= report.is_complete(&catalog);
         if let Some(forbidden) = &report.forbidden {
-            session
-                .ui
-                .warning(&format!("{forbidden}; records of the first snapshot may appear as gone"));
+            session.ui.warning(forbidden);
         }
         show_coverage(session, &report.coverage, &catalog);
         Ok(report)
@@ -376,14 +368,10 @@ impl Diff {
 fn check_scopes(before: &ListScope, after: &ListScope) -> Result<(), CommandError> {
     match before.differs_from(after) {
         None => Ok(()),
-        Some(why) => Err(CommandError::usage(format!("cannot compare the two snapshots: {why}"))
-            .hint(
-                "list both snapshots on the same server and database, with the same schemas and \
-                filters",
-            )),
+        Some(why) => Err(CommandError::usage(format!("cannot compare the two snapshots: {why}"))),
     }
 }
 
 fn interrupted() -> CommandError {
-    CommandError::interrupted("interrupted; records that are gone are not shown")
+    CommandError::interrupted("interrupted")
 }

@@ -296,7 +296,6 @@ async fn end(
     server: &str,
     records: u64,
 ) -> Result<()> {
-    let keys = words::counted(report.keys, "key");
     if matches!(report.end, ScanEnd::Complete) && records == 0 {
         let (none, covered) = ("no such records", report.covered(catalog));
         let reader = session.connect_reader().await?;
@@ -309,6 +308,6 @@ async fn end(
         session.ui.status(&line);
     }
     report.show_coverage(session, catalog);
-    let so_far = format!("{} among {keys} of {server}", words::counted(records, "record"));
+    let so_far = words::among(&words::counted(records, "record"), report.keys, server);
     report.require_complete("the comparison is", &so_far)
 }

@@ -82,25 +82,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     if locks.refused().any(|why| why == NO_EXPIRY) {
         // `sweep` leaves schemas without a prefix out, and refuses if no other is chosen.
-        let can_sweep = catalog.chosen().iter().any(|schema| schema.has_fixed_prefix());
-        session.ui.hint(if can_sweep {
-            "`idemctl sweep --orphaned` removes locks that never expire, and `idemctl \
-            force-unlock SCHEMA/KEY` removes one lock"
-        } else {
-            "`idemctl force-unlock SCHEMA/KEY` removes one lock"
-        });
+        session.ui.hint("to remove a lock that never expires, use `idemctl force-unlock KEY`");
     }
     let possible = locks.possible();
     let time = duration::short(millis);
     if possible > 0 && locks.describe_begin() {
-        let renewal = if locks.are_renewed() {
-            ", or renews its lock and so gives it the service's TTL again"
-        } else {
-            ""
-        };
         session.ui.status(&format!(
             "Retries with these keys are rejected for {time} from now, unless a worker finishes \
-            earlier{renewal}."
+            earlier."
         ));
     }
     // The value of a lock stays, so there is nothing to back up.
@@ -113,13 +102,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
 fn decide(record: &Record, millis: u64) -> LockDecision {
     let key_index = extension::extendable(record).map_err(|why| (Exit::Usage, why))?;
     let why = match record.seen.keys[key_index].time_left {
-        TimeLeft::NoExpiry if record.schema.ttl(TtlOf::Lock).is_none() => {
-            "it never expires, and its schema states no lock TTL"
-        }
+        TimeLeft::NoExpiry if record.schema.ttl(TtlOf::Lock).is_none() => NO_EXPIRY,
         // A longer TTL promises nothing, and no other command finds the lock at fault.
-        _ if record.next_request.answer == Answer::Execute => {
-            "it stops no request; the next request executes whatever the lock's TTL"
-        }
+        _ if record.next_request.answer == Answer::Execute => "it stops no request",
         TimeLeft::NoExpiry => NO_EXPIRY,
         TimeLeft::Millis(left) => {
             let (now, extended) = (duration::short(left), duration::short(millis));

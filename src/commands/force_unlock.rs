@@ -6,12 +6,11 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::{in_backup, print_way_back, show_record, write_report};
+use crate::change::{DRY_RUN, in_backup, print_way_back, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
 use crate::domain::record::{Record, TimeLeft};
 use crate::domain::schema::State;
-use crate::domain::step::Answer;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::name_of;
 use crate::render::{document, escape, record_json, words};
@@ -113,7 +112,7 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
             session.learn_protection().await;
             print_for_scripts(session, &record, args.change_args.confirm_args.reason.as_deref());
         }
-        session.ui.status("dry run: nothing was changed");
+        session.ui.status(DRY_RUN);
         return Ok(Exit::Done);
     }
     let ended = locks.change(session, &args.change_args, "Remove this lock?").await;
@@ -137,12 +136,9 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
     let possible = locks.possible();
     if possible > 0 {
         if locks.describe_begin() {
-            session.ui.status(
-                "The next request with each unlocked key executes the operation, unless a result \
-                or another value remains.",
-            );
+            session.ui.status(words::NEXT_EXECUTES);
         }
-        session.ui.warning("if a worker is still running, the operation executes twice");
+        session.ui.warning(words::RUNS_TWICE);
     }
     let question = format!("Remove {}?", words::counted(possible as u64, "lock"));
     locks.change_and_report(session, args.output, &args.change_args, &question).await
@@ -176,34 +172,14 @@ fn shown_in_table(record: &Record, key_index: usize) -> String {
 fn explain(session: &mut Session, record: &Record, key_index: usize) -> Result<()> {
     show_record(session, Output::Text, record)?;
     let redis_key = escape::text(&record.seen.keys[key_index].redis_key);
-    if record.state.is_result() {
-        let then = unlock::result_without(record, key_index);
-        session.ui.status(&format!("This removes the lock {redis_key}. {then}"));
-        return Ok(());
+    session.ui.status(&format!("This removes the Redis key {redis_key}."));
+    if record.schema.answers_by_record() {
+        session.ui.status(words::NEXT_EXECUTES);
     }
-    let then = match unlock::answer_without(record, key_index) {
-        Answer::Execute if record.schema.answers_by_record() => {
-            " The next request with this key executes the operation."
-        }
-        _ => "",
-    };
-    // A value that cannot be read is no lock, nor is the value at the Redis key of the result.
-    let is_lock = record.schema.has_locks()
-        && key_index == record.schema.lock_key_index()
-        && record.readings[key_index].mismatch().is_none();
-    let what = if is_lock { "the lock" } else { "the Redis key" };
-    let remains = match unlock::unreadable_beside(record, key_index) {
-        Some(other) => format!(
-            " The value at {}, which cannot be read, remains.",
-            escape::text(&record.seen.keys[other].redis_key)
-        ),
-        None => String::new(),
-    };
-    session.ui.status(&format!("This removes {what} {redis_key}.{remains}{then}"));
-    session.ui.warning(&format!(
-        "if its worker is still running, the operation may execute twice; {}",
-        words::late_worker(&record.schema)
-    ));
+    if !record.state.is_result() {
+        session.ui.warning(words::RUNS_TWICE);
+        session.ui.status(words::late_worker(&record.schema, false));
+    }
     Ok(())
 }
 
@@ -237,12 +213,8 @@ async fn read_back(session: &mut Session, record: &Record, key_index: usize) {
     let Ok(mut seen) = reader.read_or_fail(&wanted, ReadLimit::Bytes(1024)).await else { return };
     match seen.pop() {
         // Otherwise other Redis keys may still reject the next request.
-        Some(Ok(now)) if now.is_absent() && record.schema.answers_by_record() => {
-            session.ui.status("Read back: the key is free.")
-        }
-        // Parts of a record may remain.
         Some(Ok(now)) if now.keys[key_index].content.is_absent() => {
-            session.ui.status("Read back: it is gone.")
+            session.ui.status("Read back: the lock is gone.")
         }
         Some(Ok(_)) => {
             session.ui.status("Read back: the next request has acquired the key already.")

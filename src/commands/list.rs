@@ -248,8 +248,7 @@ impl ListRun<'_> {
     ) -> Result<()> {
         let shown = rows.shown();
         let server = self.server();
-        let keys = words::counted(report.keys, "key");
-        let so_far = format!("{} among {keys} of {server}", words::counted(shown as u64, "record"));
+        let so_far = words::among(&words::counted(shown as u64, "record"), report.keys, &server);
         let is_for_people = matches!(self.args.rows.show.output, Format::Text | Format::Wide);
         // After an incomplete scan, records may exist in the unread rest.
         if !matches!(report.end, ScanEnd::Complete) {
@@ -263,7 +262,7 @@ impl ListRun<'_> {
                 let others = &report.keys_of_other_schemas;
                 scan::explain_nothing(session, self.catalog, reader, others).await;
             } else {
-                let none = format!("{none} among {keys} of {server}");
+                let none = words::among(none, report.keys, &server);
                 session.ui.status(&covered.answer(none));
                 // --all-dbs has scanned the other databases, so they explain nothing.
                 if let Some(line) = coverage::left_out(self.catalog) {

@@ -159,9 +159,7 @@ fn show_operation(session: &mut Session, args: &ShowOperation) -> Result<Exit> {
         }
     }
     session.ui.flush()?;
-    if all > records.len() as u64 {
-        session.ui.status(&format!("The first {} of {all}; --limit shows more.", records.len()));
-    }
+    say_count(session, "change", records.len(), all);
     Ok(Exit::Done)
 }
 

@@ -26,19 +26,19 @@ pub struct Args {
 
 /// What the variables that idemctl reads are for.
 const ENVIRONMENT: [(&str, &str); 13] = [
-    ("IDEMCTL_URL", "server URL, if no option names a server"),
-    ("IDEMCTL_CONTEXT", "context in the config file"),
+    ("IDEMCTL_URL", "server URL"),
+    ("IDEMCTL_CONTEXT", "context"),
     ("IDEMCTL_CONFIG", "config file"),
-    ("IDEMCTL_SCHEMA_DIR", "folder with your own schemas"),
+    ("IDEMCTL_SCHEMA_DIR", "your own schemas"),
     ("IDEMCTL_SENTINEL_AUTH", "password for the Sentinels"),
-    ("REDIS_URL", "server URL, if nothing else names a server"),
+    ("REDIS_URL", "server URL, used last"),
     ("REDISCLI_AUTH", "password"),
     ("NO_COLOR", "disables colours, if set"),
-    ("XDG_CONFIG_HOME", "folder of the config file and the schemas, ~/.config by default"),
-    ("XDG_STATE_HOME", "folder of backups and the audit log, ~/.local/state by default"),
-    ("SSL_CERT_FILE", "CA certificates to trust with TLS, without --cacert and --cacertdir"),
+    ("XDG_CONFIG_HOME", "default: ~/.config"),
+    ("XDG_STATE_HOME", "default: ~/.local/state"),
+    ("SSL_CERT_FILE", "CA certificates for TLS"),
     ("SSL_CERT_DIR", "folder with CA certificates"),
-    ("TMPDIR", "folder for the files of a temporary local Redis, /tmp by default"),
+    ("TMPDIR", "temporary files; default: /tmp"),
 ];
 
 /// The pages that do not describe a command, which are written by hand.
@@ -54,13 +54,10 @@ const OTHERS: [(&str, &str); 5] = [
 const GLOBAL: [&str; 3] = ["Connection", "TLS", "Display"];
 
 const FILES: [(&str, &str); 4] = [
-    (
-        "$XDG_CONFIG_HOME/idemctl/config.toml",
-        "contexts: servers and how services are deployed there",
-    ),
-    ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas, one folder each"),
-    ("$XDG_STATE_HOME/idemctl/backups/", "removed records, as JSON lines"),
-    ("$XDG_STATE_HOME/idemctl/audit/", "the operations, and the Redis keys that each changed"),
+    ("$XDG_CONFIG_HOME/idemctl/config.toml", "contexts"),
+    ("$XDG_CONFIG_HOME/idemctl/schemas/", "your own schemas"),
+    ("$XDG_STATE_HOME/idemctl/backups/", "backups"),
+    ("$XDG_STATE_HOME/idemctl/audit/", "the audit log"),
 ];
 
 pub fn run(session: &mut Session, args: Args, root: clap::Command) -> Result<Exit> {
@@ -203,11 +200,7 @@ fn see_also(roff: &mut Roff, is_root: bool) {
         "idemctl-json(7)",
     ]
     .join(", ");
-    let first = if is_root {
-        ""
-    } else {
-        "idemctl(1), for the options of all commands, exit status, environment and files; "
-    };
+    let first = if is_root { "" } else { "idemctl(1), " };
     roff.control("SH", ["SEE ALSO"]);
     roff.text([roman(format!("{first}{others}"))]);
 }

@@ -248,10 +248,10 @@ async fn show(
         // Without a count before, this is shown after the removal, which may have left records.
         let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
         if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
-            session.ui.status("The next request with each removed key executes the operation.");
+            session.ui.status(words::NEXT_EXECUTES);
         }
         if purge.rule.removes_locks() {
-            session.ui.status("If a worker is still running, the operation executes twice.");
+            session.ui.warning(words::RUNS_TWICE);
             warn_of_lost_data(session, catalog, selected.tally.schemas());
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
             session.ui.status(

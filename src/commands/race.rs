@@ -190,11 +190,8 @@ async fn one_run(
     match end {
         RaceEnd::Finished => Ok(run),
         RaceEnd::Interrupted => {
-            let removed = if left_behind.is_none() { "; all keys were removed" } else { "" };
-            let message = format!(
-                "interrupted after {} of {} rounds of {what}{removed}",
-                run.rounds, plan.rounds
-            );
+            let message =
+                format!("interrupted after {} of {} rounds of {what}", run.rounds, plan.rounds);
             Err(CommandError::interrupted(message).into())
         }
         RaceEnd::Failed(error) => {

@@ -34,7 +34,7 @@ pub use self::options::Args;
 use self::reconciliation::{Changes, Reconciliation};
 use crate::args::Output;
 use crate::change::bulk::check_narrow;
-use crate::change::{Journal, in_backup, write_report};
+use crate::change::{DRY_RUN, Journal, in_backup, write_report};
 use crate::domain::change::outcome_counts::Ended;
 use crate::domain::reconcile::ProviderRow;
 use crate::domain::record::{GivenKey, age};
@@ -342,7 +342,7 @@ impl Reconciliation<'_> {
             decided = closed;
             backup = file.map(|file| file.display().to_string());
         } else {
-            self.session.ui.status("dry run: nothing was changed");
+            self.session.ui.status(DRY_RUN);
         }
         let counts = Counts::of(&self.locks);
         let ended = match &decided {

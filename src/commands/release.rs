@@ -8,11 +8,10 @@ use crate::change::{
     ManualStep, because_of_owner, described_step, find_record, owner_of_lock, removal_hint,
     show_record, time_for, undescribed,
 };
-use crate::domain::change::unlock;
 use crate::domain::manual_step::{self, NotExecutable};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::Meaning;
-use crate::domain::step::{StepInputs, StepKind, fencing};
+use crate::domain::step::{StepInputs, StepKind};
 use crate::exit::{CommandError, Exit};
 use crate::render::{escape, words};
 use crate::session::Session;
@@ -93,25 +92,14 @@ fn explain(session: &mut Session, manual: &ManualStep<'_>) {
     if report.predicted != Some(Meaning::Released) {
         let owner = because_of_owner(record, inputs.owner);
         session.ui.status(&format!("The service will reject the release of {redis_key}{owner}."));
-    } else if record.state.is_result() {
-        session.ui.status(&format!(
-            "This releases the lock {redis_key}. {}",
-            unlock::result_without(record, record.schema.lock_key_index())
-        ));
     } else {
-        let then = match record.schema.begin {
-            Some(_) => " The next request with this key executes the operation.",
-            None => "",
-        };
-        session.ui.status(&format!("This releases the lock {redis_key}.{then}"));
-        let late = if fencing::stores_after_release(&record.schema) {
-            "the worker can still store its result until another request takes the lock, because \
-            the released record names it as owner"
-        } else {
-            words::late_worker(&record.schema)
-        };
-        session.ui.status(&format!(
-            "If its worker is still running, the operation executes twice; {late}."
-        ));
+        session.ui.status(&format!("This releases the lock {redis_key}."));
+        if record.schema.answers_by_record() {
+            session.ui.status(words::NEXT_EXECUTES);
+        }
+        if !record.state.is_result() {
+            session.ui.warning(words::RUNS_TWICE);
+            session.ui.status(words::late_worker(&record.schema, true));
+        }
     }
 }

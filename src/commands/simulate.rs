@@ -149,9 +149,8 @@ async fn play(session: &mut Session, plan: &SimulationPlan) -> Result<Simulated>
     }
     if simulated.interrupted {
         let executed = simulated.cells.len();
-        let removed = if simulated.left_behind.is_none() { "; all keys were removed" } else { "" };
         return Err(CommandError::interrupted(format!(
-            "interrupted after {executed} of {count} cells{removed}"
+            "interrupted after {executed} of {count} cells"
         ))
         .into());
     }

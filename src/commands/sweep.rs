@@ -181,49 +181,27 @@ async fn show(session: &mut Session, args: &Args, sweep: &BulkRun<'_, Orphans>) 
         session.ui.flush()?;
         // The table shows three keys of each finding, and the operator has to see all before
         // deciding.
-        let is_preview = args.change_args.confirm_args.dry_run
-            || args.change_args.confirm_args.asks_somebody(session);
-        if is_preview && selected.tally.leaves_keys_out() {
-            session.ui.hint(
-                "`list`, with --finding or --older-than and the same filters, shows all of these \
-                locks",
-            );
-        }
     }
     if left > 0 {
-        let hint = if selected.left_with_owner > 0 {
-            "to remove such locks if their owner is dead, pass --owner-alive"
-        } else {
-            "no owner is stored, so --owner-alive cannot be asked"
-        };
-        session.ui.status(&format!("Left to expire: {}; {hint}.", words::counted(left, "lock")));
+        session.ui.status(&format!("Left to expire: {}.", words::counted(left, "lock")));
     }
     if args.owner_alive.is_some() && selected.without_owner > 0 {
         let locks = words::counted(selected.without_owner, "lock");
         session.ui.warning(&format!("--owner-alive is not asked about {locks} without an owner"));
     }
     if total > left {
-        session.ui.status(match args.action {
-            ActionArg::Unlock if !catalog.describe_begin(selected.tally.schemas()) => {
-                "If a worker is still running, the operation executes twice."
-            }
+        match args.action {
             ActionArg::Unlock => {
-                "The next request with each of these keys executes the operation, or gets the \
-                result if one is stored. If a worker is still running, the operation executes \
-                twice."
+                if catalog.describe_begin(selected.tally.schemas()) {
+                    session.ui.status(words::NEXT_EXECUTES);
+                }
+                session.ui.warning(words::RUNS_TWICE);
             }
-            ActionArg::Expire => {
+            ActionArg::Expire => session.ui.status(
                 "Each lock gets the configured lock TTL; locks with less time left are left \
-                unchanged."
-            }
-        });
-    }
-    if total > left && args.action == ActionArg::Unlock && selected.beside_unreadable > 0 {
-        let locks = words::counted(selected.beside_unreadable, "lock");
-        session.ui.status(&format!(
-            "Beside {locks} there is a value that cannot be read. It stays, and the next request may \
-            fail because of it."
-        ));
+                unchanged.",
+            ),
+        }
     }
     selected.print_skipped(session);
     show_coverage(session, &selected.coverage, catalog);

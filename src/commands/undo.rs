@@ -139,7 +139,7 @@ impl Undo<'_> {
 
     /// Names the Redis keys beside the records that the undone step may also have changed. idemctl
     /// has no copy of them.
-    fn warn_of_keys_beside(&self, session: &mut Session, rows: &RestoredRows, undo: &str) {
+    fn warn_of_keys_beside(&self, session: &mut Session, rows: &RestoredRows) {
         let command = self.reverter.undone.operation.command.as_str();
         let is_step = matches!(command, "begin" | "complete" | "release");
         let mut unknown = None;
@@ -162,15 +162,14 @@ impl Undo<'_> {
         if !names.is_empty() {
             let names = names.join(", ");
             session.ui.warning(&format!(
-                "{undo} {names}, which {command} may also have changed, because idemctl keeps no \
-                copy of it"
+                "{command} may also have changed {names}, which undo does not put back"
             ));
         }
         if let Some(schema) = unknown.filter(|_| is_step) {
             let schema = escape::text(schema.as_bytes());
             session.ui.warning(&format!(
-                "the schema {schema} is not known here, so that idemctl cannot say whether {command} \
-                also changed other Redis keys, which undo does not put back"
+                "{command} may also have changed keys beside the records, because the schema \
+                {schema} is not known here"
             ));
         }
     }
@@ -182,7 +181,7 @@ impl Undo<'_> {
         // How the undo ended matters more than a stdout that cannot be written.
         let shown = rows.close(session, whole, self.left_out());
         finish(session, true, &rows, ended, rows.seen() + self.missing())?;
-        self.warn_of_keys_beside(session, &rows, "undo does not put back");
+        self.warn_of_keys_beside(session, &rows);
         shown?;
         Ok(self.exit(&rows))
     }
@@ -200,7 +199,7 @@ impl Undo<'_> {
         }
         session.ui.status(&format!("{}.", rows.summary(rows.seen() + self.missing())));
         rows.warn_of_endless(session);
-        self.warn_of_keys_beside(session, &rows, "undo does not put back");
+        self.warn_of_keys_beside(session, &rows);
         Ok(rows)
     }
 
@@ -263,7 +262,7 @@ impl Undo<'_> {
         let whole = matches!(ended, Ok(true)) && self.holds_all();
         let shown = rows.close(session, whole, self.left_out());
         finish(session, false, &rows, ended, predicted.seen() + self.missing())?;
-        self.warn_of_keys_beside(session, &rows, "undo did not put back");
+        self.warn_of_keys_beside(session, &rows);
         if let Some(file) = backup {
             session.ui.status(&format!("Backup of the replaced values: {}", file.display()));
         }

@@ -19,14 +19,6 @@ const NO_PREFIX: &str = "no fixed prefix, so any Redis key could match; name it 
 /// Why a scan skips a schema of the context.
 const UNREADABLE: &str = "its files are invalid, so idemctl did not look for its records";
 
-/// Why the end of a record may be unknown.
-const NO_TIME: &str = "The expiry in the value is not a time, or idemctl cannot read the server's time (the user \
-    needs +time).";
-
-/// Why a field or the format of a value is unknown.
-const TOO_LARGE: &str =
-    "A scan reads at most 1 MiB of a value; `idemctl inspect KEY --full` reads all of it.";
-
 /// The most schemas that each get their own line about records that were left out.
 const MAX_LINES: usize = 2;
 
@@ -239,17 +231,12 @@ fn unproven(lacking: &[(&str, &LeftOut)], missing: Missing) -> String {
             configured.",
             of.as_str()
         ),
-        Missing::Age => format!(
-            "{skipped} of unknown age: without expiry, with more time left than the service's TTL, \
-            or with an expiry from an operator."
-        ),
-        Missing::Field(_) | Missing::Format => {
-            format!("{skipped} of unknown {}{example}. {TOO_LARGE}", missing.as_str())
-        }
         Missing::WholeFormat => {
             format!("{skipped}{example}: the whole value matches no format of the schema.")
         }
-        Missing::Expiry => format!("{skipped} of unknown expiry{example}. {NO_TIME}"),
+        Missing::Age | Missing::Field(_) | Missing::Format | Missing::Expiry => {
+            format!("{skipped} of unknown {}{example}.", missing.as_str())
+        }
     }
 }
 

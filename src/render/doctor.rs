@@ -175,7 +175,7 @@ fn history(found: &Counterexample, fault: Option<ModelledFault>) -> String {
         Some(ModelledFault::LostWrites) => "1 loss of the last writes",
         _ => faults,
     };
-    format!("explore: {schema} {} in {steps} steps, with {with}", invariant.phrase)
+    format!("explore: {schema} violates {} in {steps} steps, with {with}", invariant.name)
 }
 
 fn style(severity: CheckSeverity) -> Style {

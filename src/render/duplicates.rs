@@ -120,7 +120,7 @@ impl DuplicatesReport<'_> {
         if self.counts.compared == 0 {
             return format!("Nothing was compared: {compared}.");
         }
-        let so_far = if self.is_complete { "" } else { " among what could be compared" };
+        let so_far = if self.is_complete { "" } else { " so far" };
         format!("No groups{so_far}: {compared}.")
     }
 
@@ -135,11 +135,7 @@ impl DuplicatesReport<'_> {
     pub(crate) fn summary(&self) -> Vec<String> {
         let counts = self.counts;
         if self.pointers.is_empty() {
-            return vec![
-                "Nothing was grouped. Pass --same with a pointer to a value that each operation \
-                has once."
-                    .to_owned(),
-            ];
+            return vec!["Nothing was grouped; --same groups by one of these.".to_owned()];
         }
         let mut lines = Vec::new();
         if !self.groups.is_empty() {
@@ -152,13 +148,6 @@ impl DuplicatesReport<'_> {
         for (why, unknown) in &counts.unknown {
             lines.push(unknown_line(*why, unknown));
         }
-        if counts.compared == 0 {
-            lines.push(
-                "No record could be compared, so it is unknown whether there are duplicates. \
-                Without --same, this command lists the pointers of the responses."
-                    .to_owned(),
-            );
-        }
         lines
     }
 
@@ -168,8 +157,8 @@ impl DuplicatesReport<'_> {
         for (why, count) in &self.counts.not_compared {
             let records = words::counted(*count, "record");
             let what = match why {
-                NotCompared::Response => "stored response",
-                NotCompared::Value => "value at a --same pointer",
+                NotCompared::Response => "response",
+                NotCompared::Value => "value at the pointer",
             };
             lines.push(format!("Not compared, because they have no {what}: {records}."));
         }
@@ -370,23 +359,13 @@ fn columns<'a>() -> [Column<GroupedRow<'a>>; 7] {
 fn unknown_line(why: UnknownBecause, unknown: &UnknownRecords) -> String {
     let what = match why {
         UnknownBecause::Unreadable => "the value cannot be decoded",
-        UnknownBecause::TooLarge => {
-            "the value is too large to be read completely (more than 16 MiB)"
+        UnknownBecause::TooLarge | UnknownBecause::NotReread => {
+            "the value could not be read completely"
         }
-        UnknownBecause::NotJson => "the response is not JSON, or is nested too deeply",
-        UnknownBecause::NotDecoded => {
-            "idemctl does not decode the response, or it is stored elsewhere"
-        }
-        UnknownBecause::Time => {
-            "another record agrees, and --within needs a time, which is unknown or only estimated \
-            from the schema's default TTL; leave out --within, or state the TTL of all records \
-            with --schema and --result-ttl or --lock-ttl"
-        }
-        UnknownBecause::NotReread => "the value could not be read completely",
-        UnknownBecause::Memory => {
-            "the records before it took 1 GiB of memory; select fewer, for example with \
-            --newer-than or --schema"
-        }
+        UnknownBecause::NotJson => "the response is not JSON",
+        UnknownBecause::NotDecoded => "idemctl does not decode the response",
+        UnknownBecause::Time => "--within needs a time, which is unknown or only estimated",
+        UnknownBecause::Memory => "1 GiB of memory is full; select fewer records",
     };
     let records = words::counted(unknown.count, "record");
     let names: Vec<_> = unknown.names.iter().map(shown).collect();

@@ -188,7 +188,7 @@ fn nothing_found(health: &Health, limits: &Limits) -> String {
         Some(named) => format!(" of {}", words::list(&named.schemas, "and")),
         None => String::new(),
     };
-    let filters = if health.is_narrowed { " that match the filters" } else { "" };
+    let filters = if health.is_narrowed { " (filtered)" } else { "" };
     // The scan read all locks. Only the number of records comes from the sample.
     let about = if health.sample.is_some() { "about " } else { "" };
     format!(

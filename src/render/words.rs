@@ -68,6 +68,17 @@ pub fn counted(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
+/// What a comparison with accepted results says if nothing differs.
+pub const ALL_ACCEPTED: &str = "All results match the accepted file.\n";
+
+/// The heading of what differs from accepted results.
+pub const DIFFERENT: &str = "Different from the accepted file";
+
+/// What a scan of so many keys found: `3 records among 5 keys of db0`.
+pub fn among(found: &str, keys: u64, server: &str) -> String {
+    format!("{found} among {} of {server}", counted(keys, "key"))
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list(words: &[String], last: &str) -> String {
     match words.split_last() {
@@ -146,22 +157,21 @@ fn unknown_because(record: &Record) -> String {
     format!(", because {why}")
 }
 
+/// For whom a prediction is if the stored fingerprint is empty or missing.
+const ONLY_WITHOUT_FINGERPRINT: &str =
+    "; this is for a request without a fingerprint, and others may be rejected";
+
 /// Whom the prediction is for if the stored fingerprint is empty. A service may reject requests
 /// with a fingerprint, or compare none; and its requests without one may have none, not an empty one.
 fn with_fingerprint(next: &NextRequest) -> &'static str {
-    if next.only_without_fingerprint {
-        "; this is for a request with an empty fingerprint, as the stored one is, and others may be \
-        rejected"
-    } else {
-        ""
-    }
+    if next.only_without_fingerprint { ONLY_WITHOUT_FINGERPRINT } else { "" }
 }
 
 fn executes(record: &Record) -> &'static str {
     let is_there = record.seen.keys.iter().any(|key| !key.content.is_absent());
     match record.contained_expiry().and_then(|(value, _)| value.past_expiry) {
         Some(_) => " the operation, because the stored value has passed its own expiry",
-        None if is_there => " the operation, because the stored value does not stop it",
+        None if is_there => " the operation",
         None => " the operation, because the key is free",
     }
 }
@@ -187,10 +197,7 @@ pub fn then_of_result(record: &Record) -> String {
     if !is_replay || record.fingerprint().is_some() || !manual_step::may_lack_fingerprint(record) {
         return then;
     }
-    format!(
-        "{then}; this is for a request without a fingerprint, as the result has none, and others \
-        may be rejected"
-    )
+    then + ONLY_WITHOUT_FINGERPRINT
 }
 
 /// A step's reply; for a long text only its size.
@@ -303,18 +310,9 @@ pub fn own_expiry(record: &Record) -> Option<String> {
             "at the time in the value ({field}), but idemctl cannot read the server's time"
         ));
     };
-    let is_past = value.past_expiry.is_some();
-    let then = match (rule.past, record.next_request.answer) {
-        (_, Answer::Conflict | Answer::Replay | Answer::Fail) if is_past => {
-            "another value decides what the next request gets"
-        }
-        (PastExpiry::Absent, _) => "the next request treats the record as absent",
-        // Another Redis key decides as well.
-        (PastExpiry::Reclaimable, Answer::Unknown) => "the next request may take the key over",
-        (PastExpiry::Reclaimable, _) if !is_past && record.state.is_result() => {
-            "the next request may take the key over"
-        }
-        (PastExpiry::Reclaimable, _) => "the next request takes the key over",
+    let then = match rule.past {
+        PastExpiry::Absent => "the value counts as absent",
+        PastExpiry::Reclaimable => "the next request may take the key over",
     };
     Some(match value.past_expiry {
         Some(_) => format!("{} ago: {then} ({field}; {whose})", duration::short(now - at)),
@@ -331,31 +329,22 @@ pub fn lease(plus: Duration) -> String {
     if plus.is_zero() { String::new() } else { format!(" plus {}", duration::short(millis(plus))) }
 }
 
-/// The consequence for the worker whose lock is deleted.
-pub fn late_worker(schema: &Schema) -> &'static str {
-    let Some(late) = fencing::of(schema) else {
-        return match schema.values.iter().any(|case| case.state.is_result()) {
-            true => {
-                "the fate of its result is unknown, because the schema does not describe the \
-                complete step"
-            }
-            false => "the fate of its result is unknown, because the schema describes only locks",
-        };
-    };
-    match (late.stores_when_absent, late.stores_when_retaken) {
-        (false, false) => {
-            "the worker can no longer store a result, because the service checks the owner"
+/// What the next request with a key does whose lock or record was removed.
+pub const NEXT_EXECUTES: &str = "The next request with the key executes the operation, unless a \
+    result or another value remains.";
+
+/// What a removed lock means if nobody is dead.
+pub const RUNS_TWICE: &str = "if its worker is still running, the operation executes twice";
+
+/// The consequence for the worker whose lock is removed, or released in its name.
+pub fn late_worker(schema: &Schema, is_released: bool) -> &'static str {
+    let may_store = is_released && fencing::stores_after_release(schema);
+    match fencing::of(schema) {
+        None => "It is unknown whether the worker can still store its result.",
+        Some(late) if late.stores_when_absent || late.stores_when_retaken || may_store => {
+            "The worker may still store its result, also under the lock of the next request."
         }
-        (false, true) => {
-            "the worker cannot store its result while the key is free. When the next request holds \
-            the lock, the worker can store its result there, and that client gets the wrong \
-            response"
-        }
-        (true, false) => {
-            "the worker can store its result while the key is free, but not over the next \
-            request's lock"
-        }
-        (true, true) => "the worker may overwrite what is stored by then with its own result",
+        Some(_) => "The worker can no longer store a result, because the service checks the owner.",
     }
 }
 

@@ -195,8 +195,7 @@ impl Session {
         self.warn_of(&left_out, &names)?;
         let catalog = Catalog::new(all, &names).map_err(|name| {
             let libraries = schemas::libraries().collect::<Vec<_>>().join(", ");
-            CommandError::usage(format!("there is no schema `{name}`"))
-                .hint(format!("schemas: {known}; of published libraries: {libraries}"))
+            CommandError::no_schema(&name, &[&known, "of published libraries:", &libraries])
         })?;
         for (option, of) in args.of_one_schema() {
             let is_clear = match of {

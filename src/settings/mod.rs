@@ -27,4 +27,7 @@ pub(crate) use config::ContextConfig;
 pub(crate) use edit::use_context;
 pub(crate) use effective::Settings;
 pub(crate) use environment::Environment;
-pub(crate) use writing::{ServerChange, remove_context, server_change, set_context};
+pub(crate) use writing::{
+    NOTHING_TO_WRITE, ServerChange, not_confirmed, previous, remove_context, server_change,
+    set_context,
+};

@@ -67,8 +67,8 @@ impl Settings {
             return Ok(());
         }
         let names: Vec<_> = known.iter().map(|schema| schema.name.as_str()).collect();
-        let stop = self.at_fault(field, &format!("there is no schema `{name}`"));
-        Err(stop.hint(format!("schemas: {}", names.join(", "))))
+        let CommandError { message, hint, .. } = CommandError::no_schema(name, &names);
+        Err(CommandError { hint, ..self.at_fault(field, &message) })
     }
 
     fn check_prefix(&self, known: &[Schema]) -> Result<(), CommandError> {

@@ -14,6 +14,19 @@ use crate::domain::schema::ttl::{NO_TTL, NONE};
 use crate::exit::CommandError;
 use crate::store::{NO_URL, Target};
 
+/// What is said if the config file has the settings already.
+pub(crate) const NOTHING_TO_WRITE: &str = "The config file has these settings already.";
+
+/// Where the former config file is.
+pub(crate) fn previous(former: &Path) -> String {
+    format!("The previous file is kept as {}.", former.display())
+}
+
+/// The error of a question about the config file that was answered with no.
+pub(crate) fn not_confirmed() -> CommandError {
+    CommandError::usage("not confirmed; nothing was written")
+}
+
 /// Another server for an existing context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerChange {
@@ -87,7 +100,7 @@ pub(crate) fn set_context(
         return Err(CommandError::usage(format!(
             "there is no context `{name}` yet, and a new one needs a server"
         ))
-        .hint(format!("`idemctl context set {name} -u redis://HOST:PORT/DB` makes it")));
+        .hint("-u redis://HOST:PORT/DB"));
     }
     // The context's password would be sent to the new server, so the operator must know.
     let login_kept = before.and_then(|before| login_kept(before, url.as_deref(), connection));

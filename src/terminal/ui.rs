@@ -26,6 +26,11 @@ use crate::terminal::frame::ProgressLine;
 /// The hint for a run without a terminal that must confirm a change.
 const HINT: &str = "to continue without a prompt, pass --yes";
 
+/// The error of a question that nobody can answer.
+pub(crate) fn cannot_prompt() -> CommandError {
+    CommandError::usage("cannot prompt without a terminal").hint(HINT)
+}
+
 /// The hint for a run without a terminal that needs a password.
 const PASSWORD_HINT: &str = "pass the password with --pass-file FILE or REDISCLI_AUTH";
 
@@ -467,14 +472,12 @@ impl Ui {
         // The progress line would be drawn over the question.
         self.end_progress();
         if !self.interactive {
-            return Err(CommandError::usage("cannot prompt without a terminal").hint(hint));
+            return Err(CommandError { hint: Some(hint.to_owned()), ..cannot_prompt() });
         }
         if self.unwritten.is_some() {
             let message = "cannot prompt, because stdout is closed and the records could not be \
                 shown";
-            return Err(
-                CommandError::usage(message).hint("to continue without a prompt, pass --yes")
-            );
+            return Err(CommandError::usage(message).hint(HINT));
         }
         let width = width_of(io::stderr(), self.err_is_terminal);
         let question = fold(&self.readable(question), width).join("\n");

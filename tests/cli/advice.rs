@@ -60,7 +60,7 @@ fn no_hint_unlocks_a_lock_that_is_also_the_job() {
     let run = |words: &[&str]| server.idemctl(&[words, &["--schema", "bullmq-job"]].concat());
     run(&["force-unlock", "pay:a", "--yes"]).exits(2).says("the job with its data");
     for command in ["begin", "release"] {
-        let hint = "`force-unlock` does not remove it either: its Redis key also holds the job";
+        let hint = "no command removes it: its Redis key also holds the job";
         run(&[command, "pay:a"]).exits(2).says(hint);
     }
     let purge = run(&["purge", "pay:a", "--dry-run"]).exits(3);
@@ -87,7 +87,7 @@ fn release_hints_at_the_command_that_removes_the_record() {
     run("express/r").says("to remove a result, use `idemctl").says("purge express/r`");
     run("event-driven/x").says("unrecognised: not a value of event-driven");
     let bad = run("express/bad");
-    bad.says("to remove an unreadable value, use `idemctl").says("force-unlock express/bad`");
+    bad.says("to remove a lock, use `idemctl").says("force-unlock express/bad`");
     let dry = |words: &[&str]| server.idemctl(words);
     dry(&["purge", "express/r", "--dry-run"]).exits(0);
     dry(&["purge", "event-driven/x", "--dry-run"]).exits(3);

@@ -58,7 +58,7 @@ fn a_reply_without_a_condition_is_tried_on_the_temporary_redis() {
     assert!(!run.all().contains("reject"), "{}", run.all());
     server.set("anew:k2", r#"{"s":"P"}"#, 20_000);
     let unlock = server.idemctl(&["force-unlock", "k2", "--schema", "anew", "--yes"]).exits(0);
-    unlock.says("may overwrite what is stored");
+    unlock.says("The worker may still store its result");
 }
 
 /// Rule: a body that the library reads as JSON has to be JSON, and a JSON string keeps its quotes in both directions.
@@ -603,7 +603,7 @@ fn a_result_that_the_script_makes_unreadable_is_refused() {
     server.send::<()>(&[&b"HSET"[..], b"owned:a", b"st", b"P", b"own", b"w-1"]);
     let answer = ["--status", "201", "--body", "paid", "--yes", "--schema", "owned"];
     let run = server.idemctl(&[&["complete", "a", "--owner", "w-1"][..], &answer[..]].concat());
-    run.exits(2).says("would store a value that cannot be read back as a result");
+    run.exits(2).says("would store no result that can be read back");
     assert_eq!(server.send::<String>(&[&b"HGET"[..], b"owned:a", b"st"]), "P");
 }
 

@@ -348,7 +348,7 @@ fn moments_of_different_records_are_not_compared() {
     let all = list("all", &["list", "-o", "json"]);
     server.idemctl(&["diff", &all]).exits(0);
     let limited = list("limited", &["list", "--limit", "2", "-o", "json"]);
-    server.idemctl(&["diff", &limited]).exits(3).says("limited contains at most 2 records");
+    server.idemctl(&["diff", &limited]).exits(3).says("limited is not complete");
     let sorted = list("sorted", &["list", "--sort", "key", "-o", "json"]);
     server.idemctl(&["diff", &sorted]).exits(0);
     let filtered = list("filtered", &["list", "--status", "2xx", "-o", "json"]);

@@ -152,7 +152,7 @@ fn what_is_done_about_a_lock_without_expiry_is_a_hint_with_the_server() {
     let server = seeded();
     let run = server.idemctl(&["extend", "stuck", "--for", "1h", "--dry-run"]).exits(2);
     assert!(!run.text().contains("idemctl"), "{}", run.all());
-    run.says("hint: `idemctl -s ").says(" sweep --orphaned` removes locks that never expire");
+    run.says("use `idemctl -s ").says(" force-unlock KEY`");
 }
 
 /// Rule: the TTL shows no age of a lock whose expiry an operator set, in any command. Revert: with

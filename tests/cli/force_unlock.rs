@@ -48,8 +48,8 @@ fn says_who_overwrites_and_who_is_fenced_off() {
         server.idemctl(&["force-unlock", "a", "--dry-run", "--schema", schema]).exits(0).stderr
     };
     assert!(says("event-driven").contains("can no longer store a result"));
-    assert!(says("express").contains("the worker can store its result there"));
-    assert!(says("go-middleware").contains("the worker can store its result there"));
+    assert!(says("express").contains("The worker may still store its result"));
+    assert!(says("go-middleware").contains("The worker may still store its result"));
 }
 
 /// Rule: the record shows whose worker may still run if its value says so, and the warning follows.
@@ -75,7 +75,7 @@ fn says_whose_worker_may_still_run() {
             .idemctl(&["force-unlock", key, "--dry-run", "--schema", schema])
             .exits(0)
             .shows(whose)
-            .says("if its worker is still running, the operation may execute twice; ");
+            .says("if its worker is still running, the operation executes twice");
     }
 }
 

@@ -112,8 +112,7 @@ fn a_late_worker_is_judged_by_the_owner_that_the_record_keeps() {
         server.idemctl(&words).exits(0)
     };
     begin("a");
-    with(&["release", "a", "--owner", "w-1"])
-        .says("the worker can still store its result until another request takes the lock");
+    with(&["release", "a", "--owner", "w-1"]).says("The worker may still store its result");
     // The service's own script agrees.
     let stored: i64 = server.send(&[
         b"EVAL",

@@ -368,7 +368,7 @@ fn a_copy_and_a_draft_change_nothing_until_they_are_named() {
     let server = Server::holding(&[("idempotency:a", r#"{"status":"PENDING"}"#, 60_000)]);
     let before = server.idemctl(&["list", "-o", "jsonl"]).exits(0).json_lines();
     let run = server.idemctl(&["schema", "new", "bar", "--from", "go-middleware"]).exits(0);
-    run.says("It is a draft, so commands read its records only if --schema or a context names it.");
+    run.says("It is a draft, which is read only if --schema or a context names it.");
     server.idemctl(&["schema", "new", "pays", "--from", "idempotency:a"]).exits(0);
     let after = server.idemctl(&["list", "-o", "jsonl"]).exits(0);
     assert_eq!(

@@ -107,7 +107,7 @@ fn a_stuck_lock_is_found_unlocked_and_swept() {
     server
         .idemctl(&["force-unlock", "stuck", "--yes"])
         .exits(0)
-        .says("the fate of its result is unknown");
+        .says("It is unknown whether the worker can still store its result");
     assert_eq!(server.get("pay:stuck"), None);
     server.idemctl(&["sweep", "--orphaned", "--yes", "--schema", "payments"]).exits(0);
     assert_eq!(server.get("pay:too"), None);

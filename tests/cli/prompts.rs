@@ -204,14 +204,13 @@ fn without_a_terminal_the_hint_fits_the_question() {
         .args(["--config", &config, "force-unlock", "stuck"])
         .run()
         .exits(2);
-    run.says("context `prod` is protected: cannot prompt for its name without a terminal")
-        .says("in scripts, add --confirm prod");
+    run.says("context `prod` is protected: cannot prompt").says("pass --confirm prod");
     assert!(!run.stderr.contains("--yes"), "{}", run.all());
     let run = idemctl(server.folder())
         .args(["--config", &config, "force-unlock", "stuck", "--yes"])
         .run()
         .exits(2);
-    run.says("--yes is not enough").says("in scripts, add --confirm prod");
+    run.says("--yes is not enough").says("pass --confirm prod");
     let run = server.idemctl(&["--askpass", "inspect", "stuck"]).exits(2);
     run.says("cannot prompt without a terminal").says("--pass-file FILE or REDISCLI_AUTH");
     assert!(!run.stderr.contains("--yes"), "{}", run.all());

@@ -212,7 +212,7 @@ fn certificates_that_are_not_to_be_trusted_are_spoken_of_in_words() {
     let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", &[])) else {
         return;
     };
-    secure.run(&["list"]).exits(5).says("contains no host name");
+    secure.run(&["list"]).exits(5).says("but for no name");
     let port = secure.port.to_string();
     secure.plain(&["-p", &port, "--tls", "list"]).exits(5).says("issuer").says("--cacert");
     for command in [&["list"][..], &["inspect", "k"], &["race", "--rounds", "1"]] {

@@ -161,11 +161,15 @@ fn a_response_that_cannot_be_decoded_is_not_a_replay() {
             text,
             &[
                 (r#"{"status":201,"headers":{},"body":""}"#, "replay", ""),
-                (r#"{"status":"201","headers":{},"body":"x"}"#, "unknown", "`/status` is a text"),
+                (
+                    r#"{"status":"201","headers":{},"body":"x"}"#,
+                    "unknown",
+                    "`/status` is not of the type",
+                ),
                 (r#"{"status":"abc","headers":{},"body":"x"}"#, "unknown", "`/status`"),
                 (r#"{"status":{},"headers":{},"body":"x"}"#, "unknown", "`/status`"),
-                (r#"{"status":0,"headers":{},"body":"x"}"#, "unknown", "not a status of HTTP"),
-                (r#"{"status":600,"headers":{},"body":"x"}"#, "unknown", "not a status of HTTP"),
+                (r#"{"status":0,"headers":{},"body":"x"}"#, "unknown", "is not a status"),
+                (r#"{"status":600,"headers":{},"body":"x"}"#, "unknown", "is not a status"),
                 (r#"{"status":201,"headers":"x","body":"x"}"#, "unknown", "`/headers`"),
                 (r#"{"status":201,"headers":{},"body":{"a":1}}"#, "replay", ""),
             ][..],
@@ -332,7 +336,7 @@ fn arrays_of_byte_numbers_are_shown_as_bytes() {
     inspect("good", &[]).shows("content-type: app");
     assert_eq!(inspect("good", &["--body", "-"]).text(), "{\"id\":1}");
     assert_eq!(inspect("bad", &["--body", "-"]).text(), "[123,256]");
-    inspect("bad", &[]).shows("`/Finished/body` is not an array of bytes");
+    inspect("bad", &[]).shows("`/Finished/body` is not of the type");
     // A value that is read in part shows the bytes that were read.
     finished("rust:long", &format!("[{}97]", "97,".repeat(100_000)));
     inspect("long", &[]).shows("aaaaaaaa");

@@ -117,9 +117,8 @@ fn a_replica_is_read_and_refuses_every_change() {
     // Cut off from its master it may not know what happened since.
     master.kill();
     until("the replica is cut off", || info().contains("master_link_status:down"));
-    let behind = format!(
-        "is a replica that is cut off from its master 127.0.0.1:{port}, so its data may be old"
-    );
+    let cut_off = "is a replica whose data may be old, cut off from its master";
+    let behind = format!("{cut_off} (127.0.0.1:{port})");
     stage.server.idemctl(&["inspect", "stuck"]).exits(0).says(&behind);
     let list = stage.server.idemctl(&["list", "-o", "json"]).exits(3);
     assert_eq!(list.says(&behind).json()["complete"], false, "{}", list.all());
@@ -134,7 +133,7 @@ fn a_replica_is_read_and_refuses_every_change() {
     let rights = "~* +@read +@connection +eval +time -@dangerous";
     for (user, more, told) in [
         ("role", " +role", behind.as_str()),
-        ("info", " +info", "is a replica that is cut off from its master, so its data may be old"),
+        ("info", " +info", cut_off),
         ("hello", "", "is a replica, and whether it is cut off from its master is unknown"),
     ] {
         stage.server.add_user(user, &format!("{rights}{more}"));

@@ -6,7 +6,7 @@ use crate::support::probe_service::{VARIANTS, Variant};
 
 /// A mistake, a schema whose service makes it, the checks that fail, and the checks that fail as
 /// well unless the machine is too busy for two requests to overlap.
-pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 18] = [
+pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 19] = [
     (
         Variant::NoLock,
         "express",
@@ -77,6 +77,7 @@ pub const MISTAKES: [(Variant, &str, &[&str], &[&str]); 18] = [
         ],
     ),
     (Variant::KeepsFailures, "go-middleware", &["error-then-retry"], &[]),
+    (Variant::ReplaysAnotherError, "go-middleware", &["error-then-retry"], &[]),
     (Variant::ReleasesAfterFailure, "event-driven", &["error-then-retry"], &[]),
     (Variant::AcceptsMissingKey, "event-driven", &["key-missing"], &[]),
     (Variant::SameOwner, "reference", &["record-owner"], &[]),

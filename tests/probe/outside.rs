@@ -120,7 +120,7 @@ fn a_protected_context_has_to_be_named() {
     let url = stage.service.url("/payments");
     let words = ["probe", &url, "-d", PAYMENT, "--schema", "express", "--only", "replay-status"];
     let by_context = [&words[..], &["--context", "prod"]].concat();
-    stage.server.unnamed(&by_context).exits(2).says("in scripts, add --confirm prod");
+    stage.server.unnamed(&by_context).exits(2).says("pass --confirm prod");
     stage.server.idemctl(&words).exits(2).says("--confirm prod");
     let wrong = [&by_context[..], &["--confirm", "other"]].concat();
     stage.server.unnamed(&wrong).exits(2).says("--confirm must be `prod` here");

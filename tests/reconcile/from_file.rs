@@ -47,7 +47,7 @@ fn only_done_acts() {
     assert_eq!(lock(&report, "a")["outcome"], "completed", "{report}");
     assert_eq!(state(&server, "express", "a"), "completed");
     assert!(String::from_utf8(server.get("idem:a").unwrap()).unwrap().contains("ch_9"));
-    for (key, says) in [("b", "a file cannot confirm this"), ("c", "the file says so")] {
+    for (key, says) in [("b", "which only --ask can confirm"), ("c", "the file says so")] {
         assert_eq!(lock(&report, key)["outcome"], "left");
         assert!(lock(&report, key)["message"].as_str().unwrap().contains(says), "{report}");
         assert_eq!(server.get(&format!("idem:{key}")).unwrap(), LOCK.as_bytes());

@@ -36,9 +36,8 @@ fn only_the_locks_of_the_keys_are_taken() {
         assert_eq!(report["locks"].as_array().unwrap().len(), 2, "{report}");
         assert_eq!(lock(&report, "done-1")["outcome"], "completed");
         assert_eq!(lock(&report, "not-1")["outcome"], "released");
-        ran.says("nowhere: no record").says(
-            "Not reconciled: young (express): its deadline makes it younger than --older-than",
-        );
+        ran.says("nowhere: no record")
+            .says("Not reconciled: young (express): it is younger than --older-than");
         assert_eq!(server.get("idem:done-2").unwrap(), LOCK.as_bytes());
     }
     let all = [&words(&ask, &[])[..], &["done-2"]].concat();

@@ -18,7 +18,7 @@ use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
 use super::source::RecordSource;
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::{Journal, RateLimiter};
+use crate::change::{DRY_RUN, Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::covered::Covered;
 use crate::domain::select::Rate;
@@ -135,7 +135,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// `Exit::Partial`: nodes of a cluster were left out.
     pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
         if self.writer.is_none() {
-            session.ui.status("dry run: nothing was changed");
+            session.ui.status(DRY_RUN);
         }
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());

@@ -14,4 +14,6 @@ mod selected_counts;
 mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};
-pub use self::rule::{BulkRule, Planned, PlannedAction, Scope, check_narrow, warn_of_refusal};
+pub use self::rule::{
+    BulkRule, Planned, PlannedAction, Scope, check_narrow, not_selected, warn_of_refusal,
+};

@@ -54,8 +54,13 @@ pub trait BulkRule: RecordFilter<Plan = Planned<<Self as BulkRule>::Group>> {
 
     /// Why the rule does not select a record that the operator named.
     fn left_out_because(&self, record: &Record) -> String {
-        format!("it is {} and not selected", record.state.as_str())
+        not_selected(record)
     }
+}
+
+/// Why a rule does not select a record that the operator named, by its state.
+pub fn not_selected(record: &Record) -> String {
+    format!("it is {} and not selected", record.state.as_str())
 }
 
 /// What a command plans for a record that it selected.
@@ -118,20 +123,23 @@ pub fn check_narrow(
             return Err(CommandError::usage(format!(
                 "{name} has no fixed prefix, so any Redis key could match it"
             ))
-            .hint("pass --prefix, or --match with fixed text; purge also accepts KEYs"));
+            .hint(NARROW));
         }
     }
     // The value does not tell whose it is, so that the operator has to.
     let is_schema_named = !schemas.schema.is_empty();
     let has_prefix = schemas.prefix.as_ref().is_some_and(|prefix| !prefix.is_empty());
     if changes_unreadable && !(is_schema_named && (is_narrow || has_prefix)) {
-        return Err(CommandError::usage("an unreadable value may belong to any program").hint(
-            "pass --schema, together with --prefix or a --match with fixed text; purge also \
-            accepts KEYs",
-        ));
+        return Err(
+            CommandError::usage("an unreadable value may belong to any program").hint(NARROW)
+        );
     }
     Ok(())
 }
+
+/// How a change is narrowed to the records of one schema.
+const NARROW: &str =
+    "pass --schema, with --prefix or a --match with fixed text; purge also accepts KEYs";
 
 /// Says in a dry run that the change itself would be refused, and which option is missing.
 pub fn warn_of_refusal(session: &mut Session, refused: CommandError) {

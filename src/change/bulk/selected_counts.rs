@@ -7,7 +7,6 @@ use anyhow::Result;
 use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
-use crate::domain::change::unlock;
 use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record, RecordName};
 use crate::domain::schema::{Catalog, State};
@@ -38,8 +37,6 @@ pub struct SelectedCounts<G> {
     pub records: u64,
     /// Selected locks that are left to expire.
     pub left_to_expire: u64,
-    /// Those of them that name an owner, about which `--owner-alive` can be asked.
-    pub left_with_owner: u64,
     /// Selected locks that name no owner, and that change all the same.
     pub without_owner: u64,
     /// Selected records that no change touches, because a value is too large to tell what the
@@ -50,9 +47,6 @@ pub struct SelectedCounts<G> {
     pub unrecognised: u64,
     /// The first of these records, as an example.
     pub first_unrecognised: Option<RecordName>,
-    /// Of the selected records, those of which only the lock changes, and a value beside it that
-    /// cannot be read stays.
-    pub beside_unreadable: u64,
     /// Selected records that may be such, because the rest of a value was not read.
     pub unjudged: u64,
     /// How many bytes of long values may still be read to the end.
@@ -101,7 +95,6 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
             for (record, planned) in page.selected {
                 if planned.is_left_to_expire(asks_owners) {
                     counts.left_to_expire += 1;
-                    counts.left_with_owner += u64::from(!planned.has_no_owner);
                 } else {
                     counts.without_owner += u64::from(planned.has_no_owner);
                     kept.push(record);
@@ -199,11 +192,6 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
                 self.too_large += 1;
             } else if record.author == Author::Provisional {
                 self.unjudged += 1;
-            }
-            if let [index] = planned.key_indexes[..]
-                && unlock::unreadable_beside(&record, index).is_some()
-            {
-                self.beside_unreadable += 1;
             }
             judged.push((record, planned));
         }

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use anyhow::Result;
 
 use super::rule::{BulkRule, Planned};
+use crate::domain::change::purgeable;
 use crate::domain::change::removal::{self, RemovalCommand};
 use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
 use crate::domain::schema::catalog::LOCK_BYTES;
@@ -295,7 +296,7 @@ impl<'a> NamedRecords<'a> {
                 records.push(record);
             } else if !has_own {
                 let why = record.author.unrecognised_because().unwrap_or_default();
-                let why = format!("it does not match schema {}: {why}", record.schema.name);
+                let why = purgeable::other_schema(&record, &why);
                 self.coverage.named.add_refused(&record, why);
             }
         }

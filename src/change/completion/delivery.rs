@@ -20,17 +20,14 @@ pub(crate) fn check_delivery(
 ) -> Result<(), CommandError> {
     let schema = &predicted_record.schema;
     let name = &schema.name;
-    let refuse = |why: String, hint: &str| {
-        Err(CommandError::usage(why).hint(format!("{hint}; nothing was changed")))
-    };
+    let refuse = |why: String| Err(CommandError::usage(why).changed_nothing());
     // A script may delete fields of the lock although the schema assumes that they stay.
     if schema.sends_result_value()
         && let Some(stored) = rehearsal.stored()
         && let Some(why) = manual_step::no_result(schema, stored)
     {
-        let why =
-            format!("{name} would store a value that cannot be read back as a result ({why})");
-        return refuse(why, "compare the step with the value formats of the schema");
+        let why = format!("{name} would store no result that can be read back ({why})");
+        return refuse(why);
     }
     // The service's step may store a success, whatever the operator asks for.
     if let Some(stored) = rehearsal.stored()
@@ -41,11 +38,7 @@ pub(crate) fn check_delivery(
             "on a temporary local Redis, {name} did not store {asked} as its schema says: \
             {difference}"
         );
-        return refuse(
-            why,
-            "compare the step with the value formats of the schema; to let the next request \
-            execute, use release or force-unlock",
-        );
+        return refuse(why);
     }
     let next = &predicted_record.next_request;
     // A value that keeps the time of an expired one has expired, too.
@@ -58,7 +51,7 @@ pub(crate) fn check_delivery(
             at {}",
             escape::text(redis_key)
         );
-        return refuse(why, "delete this Redis key first");
+        return refuse(why);
     }
     let client = match &next.client {
         Some(client) => format!(" ({client})"),
@@ -69,10 +62,9 @@ pub(crate) fn check_delivery(
     if inputs.fingerprint.is_empty() && same_payload == Some(Meaning::Mismatch) {
         let why = format!(
             "no retry would get this response{client}, because it would be stored with an empty \
-            fingerprint, and {name} rejects every request then"
+            fingerprint (--fingerprint)"
         );
-        let hint = "if there is no lock, pass the request's fingerprint as --fingerprint";
-        return refuse(why, hint);
+        return refuse(why);
     }
     let fails = next.answer == Answer::Fail || rehearsal.next_meaning() == Some(Meaning::Fail);
     // Nor is a response stored if its replay is not even predicted.
@@ -83,14 +75,14 @@ pub(crate) fn check_delivery(
             replied {}",
             words::reply(reply)
         );
-        return refuse(why, "pass a response that the service stores");
+        return refuse(why);
     }
     // A stored failure may be meant to fail.
     if fails && inputs.error.is_none() {
         let why = format!(
             "every retry would fail with this response{client}, because {name} cannot replay it"
         );
-        return refuse(why, "pass a response that the service replays");
+        return refuse(why);
     }
     let result = &predicted_record.seen.keys[schema.result_key_index()];
     let predicted = manual_step::delivered(schema, &result.content);
@@ -98,9 +90,8 @@ pub(crate) fn check_delivery(
     let keeps = schema.write.keeps_of(inputs.error.is_some());
     match manual_step::difference(inputs.response, delivered, keeps) {
         None => Ok(()),
-        Some(difference) => refuse(
-            format!("clients would get another response from {name}: {difference}"),
-            "pass a response that the service stores unchanged",
-        ),
+        Some(difference) => {
+            refuse(format!("clients would get another response from {name}: {difference}"))
+        }
     }
 }

@@ -6,5 +6,7 @@ mod owner_and_fingerprint;
 mod rehearsal;
 
 pub(crate) use self::delivery::check_delivery;
-pub(crate) use self::owner_and_fingerprint::{ChosenCompletion, CompleteOptions};
+pub(crate) use self::owner_and_fingerprint::{
+    ChosenCompletion, CompleteOptions, NO_HASH, no_fingerprint,
+};
 pub(crate) use self::rehearsal::{RehearsalOutcome, local_servers};

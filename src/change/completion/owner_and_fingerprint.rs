@@ -6,13 +6,17 @@ use crate::change;
 use crate::domain::manual_step::{self, Completion, NotExecutable, Overrides};
 use crate::domain::record::{Content, Record, Response};
 use crate::domain::schema::{Schema, Step};
-use crate::domain::step::{Answer, StepInputs};
+use crate::domain::step::StepInputs;
 use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::session::Session;
 
 /// The hint for a record that only another override completes.
 const TRY_REPLACE: &str = "to replace it with this response, try --replace";
+
+/// The warning about a record without a hash under a schema that compares payloads.
+pub(crate) const NO_HASH: &str = "the record has no hash of a payload, so requests with this key \
+    may be rejected as having another payload";
 
 /// The options of `complete`.
 #[derive(Clone, Copy)]
@@ -141,14 +145,7 @@ impl ChosenCompletion {
             && !self.fingerprint.is_empty()
             && self.drops_fingerprint(record, &predicted_record)
         {
-            return Err(CommandError::usage(format!(
-                "--fingerprint: {name} would store this result without a fingerprint, because the \
-                value that it replaces has none"
-            ))
-            .hint(
-                "store the response with the service itself, or let idemctl write the fingerprint \
-                with {fingerprint} in result_value of a schema of your own; nothing was changed",
-            ));
+            return Err(other_fingerprint(name, "none"));
         }
         let Some(kept) = predicted_record.fingerprint() else { return Ok(()) };
         let is_kept = if record.fingerprint() == Some(kept) {
@@ -159,11 +156,7 @@ impl ChosenCompletion {
         if is_kept {
             return Ok(());
         }
-        let kept = escape::text(kept.as_bytes());
-        Err(CommandError::usage(format!(
-            "--fingerprint: the result of {name} would have another fingerprint ({kept})"
-        ))
-        .hint("omit --fingerprint; nothing was changed"))
+        Err(other_fingerprint(name, &escape::text(kept.as_bytes())))
     }
 
     /// True if the result has a place for a fingerprint, which stays empty. A script may fill it.
@@ -207,23 +200,22 @@ impl ChosenCompletion {
 /// # Errors
 /// Usage: why the result cannot be written or read.
 fn check_decodes_again(record: &Record, inputs: &StepInputs<'_>) -> Result<(), CommandError> {
+    let why = manual_step::unwritten_result(record, inputs)
+        .or_else(|| manual_step::unread_result(record, inputs));
+    let Some(why) = why else { return Ok(()) };
     let key = escape::key(&record.key);
     let name = &record.schema.name;
-    if let Some(why) = manual_step::unwritten_result(record, inputs) {
-        return Err(CommandError::usage(format!(
-            "{key}: {name} cannot store this response ({why})"
-        ))
+    Err(CommandError::usage(format!("{key}: {name} cannot store this response ({why})"))
         .changed_nothing()
-        .hint("check that the body is the one that the service's client gets"));
-    }
-    if let Some(why) = manual_step::unread_result(record, inputs) {
-        return Err(CommandError::usage(format!(
-            "{key}: the value that {name} would write cannot be read back as a result ({why})"
-        ))
-        .changed_nothing()
-        .hint("compare the response with the fields that `idemctl schema show` lists"));
-    }
-    Ok(())
+        .hint("check that the body is the one that the service's client gets"))
+}
+
+/// The refusal of a completion whose result would not keep the given fingerprint.
+fn other_fingerprint(name: &str, kept: &str) -> CommandError {
+    CommandError::usage(format!(
+        "--fingerprint: the result of {name} would have another fingerprint ({kept})"
+    ))
+    .changed_nothing()
 }
 
 /// That retries may fail because the result would not have these fields.
@@ -248,17 +240,10 @@ fn refused(record: &Record, why: &NotExecutable) -> CommandError {
         NotExecutable::Absent => CommandError::new(Exit::No, format!("{key}: {why} under {name}"))
             .changed_nothing()
             .hint("check --schema and --prefix; if the lock has expired, try --create"),
-        NotExecutable::Released => CommandError::new(Exit::No, format!("{key}: {why}"))
-            .changed_nothing()
-            .hint("the next request executes the operation"),
-        NotExecutable::Completed | NotExecutable::Failed => {
-            let then = match record.next_request.answer {
-                Answer::Replay => "; retries get the result shown above",
-                _ => "",
-            };
-            CommandError::usage(format!("{key}: {why}{then}")).hint(TRY_REPLACE)
+        NotExecutable::Released => {
+            CommandError::new(Exit::No, format!("{key}: {why}")).changed_nothing()
         }
-        NotExecutable::Unreadable(_) => {
+        NotExecutable::Completed | NotExecutable::Failed | NotExecutable::Unreadable(_) => {
             CommandError::usage(format!("{key}: {why}")).hint(TRY_REPLACE)
         }
         NotExecutable::Undescribed(step) => change::undescribed(record, step),
@@ -285,8 +270,7 @@ fn fingerprint(
             "the fingerprint of {} is not text, so that idemctl cannot send it to the complete step",
             escape::key(&record.key)
         );
-        return Err(CommandError::usage(message)
-            .hint("store the response with the service itself; nothing was changed"));
+        return Err(CommandError::usage(message).changed_nothing());
     }
     let keeps = keeps_fingerprint(schema);
     // The locks of some services store no hash, so the hash comes with the result.
@@ -294,13 +278,7 @@ fn fingerprint(
     let name = &schema.name;
     if let Some(given) = given {
         if !keeps {
-            let why = if schema.has_fingerprints() {
-                "does not send one when it completes"
-            } else {
-                "does not compare payloads"
-            };
-            return Err(CommandError::usage(format!("--fingerprint: {name} {why}"))
-                .hint("omit --fingerprint"));
+            return Err(no_fingerprint(name));
         }
         if is_the_locks && stored != Some(given) {
             let message = "--fingerprint: the fingerprint of this schema comes from the lock and \
@@ -321,6 +299,12 @@ fn fingerprint(
         .hint(hint));
     }
     Ok(stored.unwrap_or_default().to_owned())
+}
+
+/// The refusal of `--fingerprint` for a schema whose step does not store one.
+pub(crate) fn no_fingerprint(name: &str) -> CommandError {
+    CommandError::usage(format!("--fingerprint: this step of {name} stores no fingerprint"))
+        .hint("omit --fingerprint")
 }
 
 /// True if the complete step stores a fingerprint.

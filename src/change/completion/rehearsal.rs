@@ -113,13 +113,9 @@ impl RehearsalOutcome {
                     RehearsedAnswer::Answers(means) => {
                         format!("the service's begin step replied {}", means.as_str())
                     }
-                    RehearsedAnswer::NotStored => {
-                        "the service's complete step stored nothing".to_owned()
-                    }
+                    RehearsedAnswer::NotStored => "nothing was stored".to_owned(),
                     RehearsedAnswer::Unknown => {
-                        "the service's begin step replied with an answer that its schema does not \
-                        list"
-                            .to_owned()
+                        "the begin step's reply is not in the schema".to_owned()
                     }
                 };
                 session.ui.warning(&format!(

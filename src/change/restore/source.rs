@@ -24,6 +24,10 @@ use crate::store::audit::log;
 use crate::store::backup::folder::is_being_written;
 use crate::store::backup::{BackupError, BackupReader, Closing, Damage, Held, HeldKey};
 
+/// The hint about a file that is no backup.
+const NAMED_BY_LOG: &str =
+    "nothing was restored; `idemctl log show` names the backup of an operation";
+
 /// Which Redis keys of a backup come back.
 pub struct KeysToRestore<'a> {
     pub args: &'a ReturnArgs,
@@ -179,9 +183,7 @@ impl CheckedBackup {
         if reader.is_blank() && missing == 0 {
             let message =
                 format!("{file} contains no lines of a backup; it is empty or lost its content");
-            return Err(CommandError::usage(message).hint(
-                "nothing was restored; `idemctl log show` names the backup of an operation",
-            ));
+            return Err(CommandError::usage(message).hint(NAMED_BY_LOG));
         }
         if missing > 0 {
             let keys = words::counted(missing, "Redis key");
@@ -331,6 +333,5 @@ pub fn is_of_operation(file: &Path, reader: &BackupReader, op: &str) -> Result<(
 }
 
 fn not_a_backup(error: BackupError) -> CommandError {
-    CommandError::usage(error.to_string())
-        .hint("nothing was restored; `idemctl log show` names the backup of an operation")
+    CommandError::usage(error.to_string()).hint(NAMED_BY_LOG)
 }

@@ -9,7 +9,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::escape;
 use crate::render::invocation::word;
 use crate::session::Session;
-use crate::settings::{self, ServerChange};
+use crate::settings::{self, NOTHING_TO_WRITE, ServerChange, not_confirmed, previous};
 
 /// Add or change a context
 ///
@@ -86,9 +86,7 @@ pub(super) async fn set(
     let written = settings::set_context(file, &name, connection, &fields, change.as_ref())?;
     let path = file.shown_path();
     if written.lines.is_empty() {
-        session.ui.status(&format!(
-            "Nothing to write, because context {name} in {path} has these settings already."
-        ));
+        session.ui.status(NOTHING_TO_WRITE);
         return Ok(Exit::Done);
     }
     let verb = if written.is_new { "Added" } else { "Changed" };
@@ -100,7 +98,7 @@ pub(super) async fn set(
         session.ui.note(&shared);
     }
     if let Some(former) = written.former {
-        session.ui.status(&format!("The previous file is kept as {}.", former.display()));
+        session.ui.status(&previous(&former));
     }
     // The password of the former server would go to the new one without the operator noticing.
     if let Some(field) = written.login_kept {
@@ -113,9 +111,7 @@ pub(super) async fn set(
     {
         session.ui.warning(&format!("{} does not exist yet", pass_file.display()));
     }
-    session
-        .ui
-        .hint(&format!("`idemctl context test {name}` connects and reports what works there"));
+    session.ui.hint(&format!("`idemctl context test {name}` tries it"));
     Ok(Exit::Done)
 }
 
@@ -162,10 +158,6 @@ async fn confirm_server(
     Ok(())
 }
 
-fn not_confirmed() -> CommandError {
-    CommandError::usage("not confirmed; nothing was written")
-}
-
 /// # Errors
 /// Usage: a schema that does not exist. Every command in the context would stop there.
 fn check_schemas(session: &Session, name: &str, fields: &ContextArgs) -> Result<(), CommandError> {
@@ -183,8 +175,7 @@ fn check_schemas(session: &Session, name: &str, fields: &ContextArgs) -> Result<
     }
     for schema in named {
         if !known.contains(&schema.as_str()) {
-            let stop = CommandError::usage(format!("there is no schema `{schema}`"));
-            return Err(stop.hint(format!("schemas: {}", known.join(", "))));
+            return Err(CommandError::no_schema(schema, &known));
         }
     }
     Ok(())
@@ -199,10 +190,7 @@ pub(super) async fn remove(session: &mut Session, args: &RemoveArgs) -> Result<E
         return Err(CommandError::usage(format!(
             "{name} is the default context, and without it commands need an explicit server"
         ))
-        .hint(format!(
-            "run `idemctl context use OTHER` to make another one the default, or `idemctl context \
-            remove {name} --default` to have no default"
-        ))
+        .hint("pass --default to remove it all the same")
         .into());
     }
     // The question shows which protection the server would lose.
@@ -217,12 +205,12 @@ pub(super) async fn remove(session: &mut Session, args: &RemoveArgs) -> Result<E
     let path = file.shown_path();
     let question = format!("Remove context {name} ({server}{protection}) from {path}?");
     if !args.yes && !session.ui.confirm(&question).await? {
-        return Err(CommandError::usage("not confirmed; nothing was removed").into());
+        return Err(not_confirmed().into());
     }
     let former = settings::remove_context(session.settings.file(), name, is_default)?;
     session.ui.status(&format!("Removed context {name}."));
     if let Some(former) = former {
-        session.ui.status(&format!("The previous file is kept as {}.", former.display()));
+        session.ui.status(&previous(&former));
     }
     if let Some(used) = session.settings.overriding_context()
         && session.settings.context_name() == Some(name.as_str())

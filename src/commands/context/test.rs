@@ -204,11 +204,7 @@ impl ContextTest {
 
     async fn change(&mut self, session: &Session, client: &Client, redis_key: &[u8]) -> Result<()> {
         if !session.settings.may_change() {
-            self.says(
-                "change",
-                None,
-                format!("{}; it allows no changes", session.settings.read_only()),
-            );
+            self.says("change", None, session.settings.read_only());
             return Ok(());
         }
         if let Err(error) = client.require_not_replica().await {

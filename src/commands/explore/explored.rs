@@ -138,9 +138,7 @@ fn every(session: &mut Session, args: &SchemaArgs, names: &[&str]) -> Result<Cat
 fn one(catalog: &Catalog, name: &str) -> Result<Arc<Schema>> {
     let Some(found) = catalog.all().iter().find(|schema| schema.name == name) else {
         let known: Vec<_> = catalog.all().iter().map(|schema| schema.name.as_str()).collect();
-        return Err(CommandError::usage(format!("there is no schema `{name}`"))
-            .hint(format!("schemas: {}", known.join(", ")))
-            .into());
+        return Err(CommandError::no_schema(name, &known).into());
     };
     match unexplorable_because(found) {
         Some(why) => Err(CommandError::usage(format!("{name} cannot be explored: {why}")).into()),

@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "DATA")]
     pub(super) other_data: Option<String>,
 
-    /// Body that the service answers with 5xx; @FILE reads it from FILE
+    /// Body that the service answers with an error; @FILE reads it from FILE
     ///
     /// For the check error-then-retry.
     #[arg(long, value_name = "DATA")]

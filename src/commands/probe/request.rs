@@ -184,8 +184,7 @@ pub(super) fn check_path(path: &str, request: &ProbeRequest) -> Result<(), Comma
         return Err(CommandError::usage("--other-path must be a path such as /refunds")
             .hint("idemctl sends it to the host of URL, with the query of URL"));
     }
-    let url = Url::parse(&request.url)
-        .map_err(|why| CommandError::usage(format!("the URL is not valid: {why}")))?;
+    let url = Url::parse(&request.url).map_err(|why| CommandError::usage(why.to_string()))?;
     let key = request.key.as_deref().unwrap_or_default();
     let mut other = url.clone();
     other.set_path(&path.replace(KEY_MARK, key));

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
-use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow};
+use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow, not_selected};
 use crate::domain::change::purgeable;
 use crate::domain::diagnosis::FindingCode;
 use crate::domain::record::{Evidence, Record};
@@ -170,7 +170,7 @@ impl BulkRule for PurgeRule {
         if has_own_option && self.selection.states == [State::Completed] {
             return format!("it is {state}, and only --state {state} selects it");
         }
-        format!("it is {state} and not selected")
+        not_selected(record)
     }
 }
 

@@ -76,8 +76,7 @@ impl Reconciliation<'_> {
     /// and whether the expiry in its value has passed.
     async fn is_ready(&mut self, index: usize) -> bool {
         if self.unreachable >= MAX_UNREACHABLE {
-            let why = "it was not tried, because the server cannot be reached".to_owned();
-            self.locks[index].fate = Fate::Failed(why);
+            self.locks[index].fate = Fate::Failed("the server cannot be reached".to_owned());
             return false;
         }
         let read = self.read(&[index]).await.pop();
@@ -86,7 +85,7 @@ impl Reconciliation<'_> {
             Some(Ok(now)) => now,
             Some(Err(error)) => {
                 self.unreachable += 1;
-                lock.fate = Fate::Failed(format!("it was not tried: {error}"));
+                lock.fate = Fate::Failed(error.to_string());
                 self.not_reached = Some(error);
                 return false;
             }
@@ -100,20 +99,13 @@ impl Reconciliation<'_> {
         let record = locate::undiagnosed_record(&lock.record.schema, &lock.record.key, now);
         if record.state != State::InProgress || reconcilable(&record).is_err() {
             // The bytes are the same, so only the expiry in the value can have passed.
-            lock.fate = Fate::Left(
-                "the expiry in its value has passed, which idemctl does not change; a retry may \
-                execute it"
-                    .to_owned(),
-            );
+            lock.fate = Fate::Left("the expiry in its value has passed".to_owned());
             return false;
         }
         if let TimeLeft::Millis(left) = record.seen.keys[lock.key_index].time_left
             && Duration::from_millis(left) < MIN_LEFT.min(self.args.hold / 2)
         {
-            lock.fate = Fate::Left(
-                "it would end during the step; run the command again if it is still there"
-                    .to_owned(),
-            );
+            lock.fate = Fate::Left("it would end during the step".to_owned());
             return false;
         }
         lock.record = record;
@@ -157,9 +149,7 @@ impl Reconciliation<'_> {
         let (executed, noted) = match result {
             Ok(result) => result,
             Err(error) => {
-                self.locks[index].fate = Fate::Failed(format!(
-                    "it was not tried, because it could not be backed up: {error:#}"
-                ));
+                self.locks[index].fate = Fate::Failed(format!("no backup: {error:#}"));
                 self.note_trouble(error);
                 return;
             }
@@ -168,7 +158,7 @@ impl Reconciliation<'_> {
             Ok(outcome) => {
                 let how = match &outcome.reply {
                     Some(reply) => format!("the service answered {}", words::reply(reply)),
-                    None => "the reply was lost, but reading back shows it".to_owned(),
+                    None => "as reading back shows".to_owned(),
                 };
                 if !step.took_effect(outcome) {
                     Fate::Failed(format!("{how} and did not do it"))
@@ -209,15 +199,10 @@ impl Reconciliation<'_> {
         let lock = &mut self.locks[index];
         match outcomes.first() {
             Some(Outcome::Done | Outcome::Expires(_) | Outcome::FoundDone) => {
-                lock.fate = Fate::Released(
-                    "released: its lock was removed, because its service has no release step"
-                        .to_owned(),
-                );
+                lock.fate = Fate::Released("released: its lock was removed".to_owned());
             }
             Some(Outcome::Unknown) => {
-                lock.fate = Fate::OutcomeUnknown(
-                    "outcome unknown: its removal was sent, but the reply was lost".to_owned(),
-                );
+                lock.fate = Fate::OutcomeUnknown("outcome unknown: the reply was lost".to_owned());
             }
             Some(Outcome::Gone | Outcome::ChangedMeanwhile | Outcome::Kept) => {
                 lock.has_changed(LockChange::Other(CHANGED_IN_STEP));
@@ -227,7 +212,7 @@ impl Reconciliation<'_> {
                     Err(error) => format!("{error:#}"),
                     Ok(()) => "its server refused the change or did not answer".to_owned(),
                 };
-                lock.fate = Fate::Failed(format!("it was not removed: {why}"));
+                lock.fate = Fate::Failed(why);
             }
         }
         match ended {

@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use super::lock::{Fate, Hold, ReconciledLock};
 use crate::domain::diagnosis::Thresholds;
 use crate::domain::history::{EXTENDED, RECONCILE};
-use crate::domain::manual_step;
 use crate::domain::reconcile::{Eligibility, eligibility, reconcilable};
 use crate::domain::record::{
     Candidate, GivenKey, Identity, KeyIdentity, KeyState, Record, ValueField, locate,
@@ -156,30 +155,16 @@ impl Extensions {
 }
 
 /// Why a lock is left that an operator extended.
-fn left_by_hand(record: &Record) -> String {
-    // Not every service has both steps.
-    let mut ways = Vec::new();
-    if record.schema.complete.is_some() {
-        ways.push("`complete`");
-    }
-    match manual_step::releasable(record) {
-        Ok(_) => ways.push("`release`"),
-        Err(_) => ways.push("`force-unlock`"),
-    }
-    let ways = ways.join(" or ");
-    let asked = if record.owner().is_some() { "use --owner-alive, or " } else { "" };
-    format!(
-        "an operator extended it, so its worker may be alive. If it is dead, {asked}change the \
-        lock with {ways}"
-    )
-}
+const EXTENDED_BY_HAND: &str = "an operator extended it, so its worker may be alive";
 
 /// Why a key of a provider's file is left that names a record in another way.
-const NOT_A_KEY: &str = "no record has this idempotency key; the file names idempotency keys, and no \
-    Redis keys";
+const NOT_A_KEY: &str = "no record has this idempotency key";
 
 /// The deadline in the log was computed, and differs by at most this from the one that was read.
 const SLACK_MS: u64 = 2;
+
+/// Why a young lock is left.
+const YOUNG: &str = "it is younger than --older-than";
 
 /// Selects locks, and records whose beginning does not tell.
 struct LocksOnly<'a>(&'a Selection);
@@ -348,7 +333,7 @@ impl LockSearch<'_> {
         // Whoever extends a lock by hand may know that its worker is alive.
         let is_by_hand = self.extensions.is_by_hand(lock, former_ms);
         let mut eligibility = if is_by_hand {
-            Eligibility::Left(left_by_hand(&record))
+            Eligibility::Left(EXTENDED_BY_HAND.to_owned())
         } else {
             eligibility(&record, key_index, self.older_than_ms, former_ms)
         };
@@ -392,7 +377,6 @@ impl Found {
                     question,
                     hold,
                     lost_until_ms: None,
-                    is_unread: false,
                     earlier_ms: Vec::new(),
                     not_back: None,
                     answer: None,
@@ -403,9 +387,9 @@ impl Found {
             }
             Eligibility::YoungByDeadline => {
                 self.young_by_deadline += 1;
-                "its deadline makes it younger than --older-than".to_owned()
+                YOUNG.to_owned()
             }
-            Eligibility::Young => "it is younger than --older-than".to_owned(),
+            Eligibility::Young => YOUNG.to_owned(),
             Eligibility::Renewed(why) => {
                 self.renewed += 1;
                 return self.leave(&record, why);
@@ -432,12 +416,10 @@ impl Found {
             let answer = lock.record.owner().map(|owner| owners.answer(&lock.record, owner));
             lock.eligibility = match answer {
                 None => lock.eligibility,
-                Some(OwnerAnswer::Dead) => {
-                    Eligibility::Taken("its owner is dead, as --owner-alive says".to_owned())
-                }
+                Some(OwnerAnswer::Dead) => Eligibility::Taken("its owner is dead".to_owned()),
                 // The operator named this key, so the report says why it is left alone.
                 Some(OwnerAnswer::Alive) if !self.is_scan => {
-                    Eligibility::Left("its owner is alive, as --owner-alive says".to_owned())
+                    Eligibility::Left("its owner is alive".to_owned())
                 }
                 Some(OwnerAnswer::Alive) => {
                     self.alive += 1;

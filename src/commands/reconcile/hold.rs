@@ -39,13 +39,15 @@ const MIN_BACK_MS: u64 = 1_000;
 /// tells two deadlines apart that differ by as much.
 const NEW_CHANGE_MS: u64 = 10;
 
+/// Why a lock is left that was to be extended.
+const CHANGED_BEFORE: &str = "it was changed or ended before it was extended";
+
 /// Why it is unknown which replicas have an extension.
 const NOT_WAITED: &str = "made without waiting for the replicas, which did not have an earlier one in \
     time";
 
 /// Why a lock is left whose value contains an expiry.
-const OWN_EXPIRY: &str = "its value contains its own expiry, which idemctl does not change, and which \
-    does not outlast --hold; a retry may execute it";
+const OWN_EXPIRY: &str = "the expiry in its value does not outlast --hold";
 
 /// The word of the log for a lock that has its former deadline again.
 const PUT_BACK: &str = "put-back";
@@ -255,9 +257,7 @@ impl Reconciliation<'_> {
                     _ => Hold::None,
                 };
             } else {
-                lock.has_changed(LockChange::Other(
-                    "it was changed or ended before it was extended",
-                ));
+                lock.has_changed(LockChange::Other(CHANGED_BEFORE));
             }
         }
     }
@@ -289,9 +289,7 @@ impl Reconciliation<'_> {
             }
             Ok(GuardedOutcome::Made { reply: Err(error), .. }) | Err(error) => return Some(error),
             Ok(GuardedOutcome::ChangedMeanwhile) => {
-                lock.has_changed(LockChange::Other(
-                    "it was changed or ended before it was extended",
-                ));
+                lock.has_changed(LockChange::Other(CHANGED_BEFORE));
                 return None;
             }
             // The lock is read again before the next try.
@@ -312,7 +310,7 @@ impl Reconciliation<'_> {
         lock.hold = Hold::Extended { former_ms, until_ms: at };
         let is_given = record.seen.keys[lock.key_index].deadline.is_at(at);
         if !is_given || reconcilable(&record).is_err() {
-            lock.has_changed(LockChange::Other("it is no longer the lock that was extended"));
+            lock.has_changed(LockChange::Other(CHANGED_BEFORE));
             return None;
         }
         lock.record = record;

@@ -28,8 +28,6 @@ pub(super) struct ReconciledLock {
     pub(super) hold: Hold,
     /// When the lock ends that lost its extension, in milliseconds since the epoch.
     pub(super) lost_until_ms: Option<u64>,
-    /// True if the last check could not read the lock.
-    pub(super) is_unread: bool,
     /// The deadlines that this run gave the lock before its present one. A failover may bring each
     /// of them back.
     pub(super) earlier_ms: Vec<u64>,
@@ -198,8 +196,7 @@ impl ReconciledLock {
                         return Some(LockChange::FormerDeadline(at));
                     }
                 }
-                "its deadline was moved. Its worker renewed it, or it ended and a retry took it \
-                    again"
+                "its deadline was moved by another client"
             }
         };
         Some(LockChange::Other(why))
@@ -256,10 +253,9 @@ impl ReconciledLock {
     /// Notes that an extension had no effect.
     pub(super) fn cannot_be_extended(&mut self, why: &str) {
         if self.fate.is_pending() {
-            let again = if matches!(self.hold, Hold::Extended { .. }) { " again" } else { "" };
-            self.fate = Fate::Left(format!("it could not be extended{again}: {why}"));
+            self.fate = Fate::Left(format!("it could not be extended: {why}"));
         } else {
-            self.not_back = Some(format!("and could not be extended again: {why}"));
+            self.not_back = Some(format!("not extended again: {why}"));
         }
     }
 
@@ -280,23 +276,11 @@ impl ReconciledLock {
             LockChange::FormerDeadline(at) => {
                 self.lost_until_ms = Some(at);
                 let ends = columns::rfc3339(at).unwrap_or_else(|| format!("{at} ms"));
-                let then = if is_done {
-                    ". The operation is done, so try to store its response with `complete` before that"
-                } else {
-                    ""
-                };
-                format!(
-                    "an earlier deadline is back, so it ends at {ends}. A failover lost the \
-                    extension, or another client set the deadline. idemctl does not extend it \
-                    again{then}"
-                )
+                format!("a failover or another client gave it an earlier deadline, {ends}")
             }
-            LockChange::Other(why) if is_done => format!(
-                "{why}; the provider says that the operation is done, and a retry may have \
-                executed it again"
-            ),
             LockChange::Other(why) => why.to_owned(),
         };
+        let why = if is_done { format!("{why}; a retry may have executed it again") } else { why };
         self.fate = Fate::Changed(why);
         if self.hold != Hold::None {
             self.hold = Hold::Ended;

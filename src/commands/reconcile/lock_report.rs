@@ -169,16 +169,10 @@ pub(super) fn print_locks(session: &mut Session, locks: &[ReconciledLock]) {
         if !lock.is_done_without_result() || matches!(lock.fate, Fate::Changed(_)) {
             continue;
         }
-        let line = session.ui.invocation().command_line(["inspect", &name_of(&lock.record)]);
         let can_be_stored = lock.record.schema.complete.is_some() && !lock.is_never_stored();
         let advice = match freeing_hint(&lock.record) {
-            Some(freeing) if !can_be_stored => {
-                format!("the operation is done, but its response cannot be stored; {freeing}")
-            }
-            _ => format!(
-                "the operation is done: try to store its response with `complete`, unless `{line}` \
-                shows that it is stored, or that a retry has executed it again"
-            ),
+            Some(freeing) if !can_be_stored => freeing,
+            _ => "inspect the key; if it has no result yet, store it with `complete`".to_owned(),
         };
         session.ui.hint(&advice);
     }
@@ -190,7 +184,7 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
         return String::new();
     }
     if lock.hold != Hold::None && lock.has_ended(now_ms) {
-        return "; the lock has ended, or another client changed it".to_owned();
+        return "; it has ended".to_owned();
     }
     match &lock.hold {
         Hold::None | Hold::Ended | Hold::Unknown { until_ms: None, .. } => String::new(),
@@ -200,15 +194,10 @@ fn hold_words(lock: &ReconciledLock, now_ms: u64) -> String {
                 Some(why) => format!(" ({why})"),
                 None => String::new(),
             };
-            let holds = match lock.fate {
-                Fate::OutcomeUnknown(_) => "may hold",
-                _ if lock.is_unread => "may hold",
-                _ => "holds",
-            };
-            format!("; it was extended and {holds} until {}{why}", time(*until_ms))
+            format!("; extended until {}{why}", time(*until_ms))
         }
         Hold::Unknown { until_ms: Some(until_ms), .. } => {
-            format!("; it may hold until {}", time(*until_ms))
+            format!("; perhaps extended until {}", time(*until_ms))
         }
     }
 }
@@ -242,10 +231,8 @@ pub(super) fn print_left_out(session: &mut Session, found: &Found) {
     let maybe_extended = found.renewed + found.young_by_deadline;
     if maybe_extended > 0 {
         session.ui.hint(&format!(
-            "locks that end later than the lock TTL allows, or that only their deadlines make \
-            younger than --older-than: {maybe_extended}. A run of reconcile by another user or on \
-            another machine may have extended them, and was killed before it could give the \
-            deadlines back. Then run the same command there, with any --hold"
+            "{} may have been extended by a run of reconcile that was killed; run it there again",
+            words::counted(maybe_extended, "lock")
         ));
     }
 }

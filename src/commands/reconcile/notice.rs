@@ -51,7 +51,6 @@ impl Reconciliation<'_> {
         for (index, now) in watched.into_iter().zip(read) {
             let lock = &mut self.locks[index];
             // A lock that cannot be read now is read at the next check.
-            lock.is_unread = now.is_err();
             let Ok(now) = now else { continue };
             if let Some(change) = lock.change_in(&now) {
                 lock.has_changed(change);

@@ -8,7 +8,7 @@ use crate::change::completion::{
 };
 use crate::change::{check_ttls, described_step, time_for};
 use crate::domain::change::unlock;
-use crate::domain::manual_step::{self, NotExecutable, ResponseInput};
+use crate::domain::manual_step::{self, BROKEN_JSON, NotExecutable, ResponseInput};
 use crate::domain::reconcile::{DoneResponse, ProviderAnswer};
 use crate::domain::record::{Record, Response};
 use crate::domain::schema::{Meaning, Step};
@@ -31,9 +31,9 @@ impl Reconciliation<'_> {
             let fate = match &lock.answer {
                 None => Fate::Left("it was not asked about".to_owned()),
                 Some(ProviderAnswer::Unknown(why)) => Fate::Left(format!("unknown: {why}")),
-                Some(ProviderAnswer::NotDone) if self.args.ask.is_none() => Fate::Left(
-                    "not done, but a file cannot confirm this a second time; use --ask".to_owned(),
-                ),
+                Some(ProviderAnswer::NotDone) if self.args.ask.is_none() => {
+                    Fate::Left("not done, which only --ask can confirm".to_owned())
+                }
                 Some(ProviderAnswer::NotDone) => match release_way(&lock.record) {
                     Ok(_) => Fate::ToRelease,
                     Err(why) => Fate::Left(format!("not done, but {why}")),
@@ -76,21 +76,13 @@ impl Reconciliation<'_> {
         let predicted = predicted_record.next_request.answer;
         match &rehearsal {
             RehearsalOutcome::Ran(_) if rehearsal.next_meaning() != Some(Meaning::Replay) => {
-                let answer = match rehearsal.next_meaning() {
-                    Some(means) => format!("answers {}", means.as_str()),
-                    None => "gives no answer that its schema lists".to_owned(),
-                };
-                Err(format!(
-                    "on a temporary local Redis, the service {answer} to the next request instead \
-                    of replaying the response"
-                ))
+                Err("on a temporary local Redis, the service does not replay it".to_owned())
             }
             RehearsalOutcome::Ran(_) | RehearsalOutcome::NotNeeded => Ok(None),
             RehearsalOutcome::NotRun(why) if predicted == Answer::Replay => Ok(Some(why.clone())),
-            RehearsalOutcome::NotRun(why) => Err(format!(
-                "it is not tested whether the service replays the response ({why}), and its schema \
-                does not say so"
-            )),
+            RehearsalOutcome::NotRun(why) => {
+                Err(format!("it is unknown whether the service replays it ({why})"))
+            }
         }
     }
 
@@ -139,9 +131,7 @@ pub(super) fn completion_of<'a>(
         error: None,
     };
     if input.is_broken_json() {
-        return Err(
-            "the content type of the response is JSON, but the body is not valid JSON".to_owned()
-        );
+        return Err(BROKEN_JSON.to_owned());
     }
     let response = input.response(&record.schema).map_err(|misfit| misfit.message)?;
     let chosen = ChosenCompletion::of_lock(record).map_err(in_words)?;

@@ -14,7 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::render::{escape, words};
 use crate::scan::{Lengths, Scan, ScanQuery};
 use crate::session::Session;
-use crate::settings::{self, Adoption};
+use crate::settings::{self, Adoption, NOTHING_TO_WRITE, not_confirmed, previous};
 use crate::store::ReadLimit;
 
 /// Add a schema and its prefix to a context
@@ -48,11 +48,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         .map_err(|error| session.settings.not_loaded(&error, &args))?;
     let Some(schema) = deployed else {
         let known: Vec<_> = schemas.all().iter().map(|schema| schema.name.as_str()).collect();
-        let known = known.join(", ");
-        let stop = CommandError::usage(format!("there is no schema `{name}`"));
-        return Err(stop
-            .hint(format!("schemas: {known}; to create one, run `idemctl schema new NAME`"))
-            .into());
+        return Err(CommandError::no_schema(&name, &known).into());
     };
     let Some(used) = session.settings.context_name().map(str::to_owned) else {
         return Err(no_context(session));
@@ -78,9 +74,7 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
     let adopted = settings::adopt(&file, &used, &adoption)?;
     let path = file.path().map(|path| path.display().to_string()).unwrap_or_default();
     if adopted.lines.is_empty() {
-        session.ui.status(&format!(
-            "Nothing to write, because context {used} in {path} reads {name} already."
-        ));
+        session.ui.status(NOTHING_TO_WRITE);
         return Ok(Exit::Done);
     }
     let server = session.settings.target().to_string();
@@ -97,13 +91,13 @@ pub(super) async fn adopt(session: &mut Session, args: Args) -> Result<Exit> {
         warn_of_unrecognised(session, &current).await?;
     }
     if !yes && !session.ui.confirm("Write these settings?").await? {
-        return Err(CommandError::usage("not confirmed, nothing was written").into());
+        return Err(not_confirmed().into());
     }
-    let former = match adopted.save()? {
-        Some(former) => format!("; the previous file is kept as {}", former.display()),
-        None => String::new(),
-    };
-    session.ui.status(&format!("Written{former}."));
+    let former = adopted.save()?;
+    session.ui.status("Written.");
+    if let Some(former) = former {
+        session.ui.status(&previous(&former));
+    }
     session.ui.hint(&format!("`list --schema {name}` with the context {used} lists its records"));
     Ok(Exit::Done)
 }
@@ -154,11 +148,7 @@ async fn count(session: &mut Session, schema: &Schema) -> Result<u64> {
         count += page.selected.len() as u64;
     }
     let report = scan.finish();
-    let so_far = format!(
-        "{} among {} of {server}",
-        words::counted(count, "record"),
-        words::counted(report.keys, "key")
-    );
+    let so_far = words::among(&words::counted(count, "record"), report.keys, &server);
     report.require_complete("the count is", &so_far)?;
     Ok(count)
 }

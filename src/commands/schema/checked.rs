@@ -42,11 +42,9 @@ pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let reports = check::check(&folder)
         .map_err(|error| CommandError::usage(format!("cannot read {shown}: {error}")))?;
     let Some(mut reports) = reports else {
-        let hint = "a schema is a folder that contains a schema.toml and its scripts";
         return Err(CommandError::usage(format!(
             "neither {shown} nor a folder below it contains a schema.toml"
         ))
-        .hint(hint)
         .into());
     };
     try_all(session, &mut reports).await?;
@@ -87,15 +85,7 @@ fn folder(session: &Session, args: &Args) -> Result<PathBuf, CommandError> {
         }
     }
     let message = format!("{name} is neither a folder nor one of your own schemas");
-    let is_built_in = is_name && matches!(schemas::files_of(None, &name), Ok(Some(_)));
-    let hint = if is_built_in {
-        format!("{name} is a built-in schema; to see it, run `idemctl schema show {name}`")
-    } else {
-        match own {
-            Some(own) => format!("your own schemas are folders in {}", own.display()),
-            None => "a schema is a folder that contains a schema.toml and its scripts".to_owned(),
-        }
-    };
+    let hint = "`idemctl schema show NAME` prints a built-in schema";
     Err(CommandError::usage(message).hint(hint))
 }
 

@@ -10,8 +10,8 @@ use crate::domain::draft::{DECIDE, draft, representatives};
 use crate::domain::record::{Content, KeyState};
 use crate::domain::select::glob;
 use crate::exit::{CommandError, Exit};
+use crate::render::escape;
 use crate::render::invocation::word;
-use crate::render::{escape, words};
 use crate::schemas::{self, Files};
 use crate::session::{Session, interruptible};
 use crate::store::{ReadLimit, Sampler};
@@ -118,17 +118,8 @@ async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
         }
     }
     if candidates.is_empty() {
-        let message = match count {
-            0 => format!("no Redis key of {} matches `{shown}`", reader.name()),
-            _ => format!(
-                "`{shown}` matches {} of {}, but none is a string or a hash",
-                words::counted(count as u64, "Redis key"),
-                reader.name()
-            ),
-        };
-        return Err(CommandError::new(Exit::No, message)
-            .hint("`idemctl detect` groups the keys by their names")
-            .into());
+        let message = format!("no string or hash of {} matches `{shown}`", reader.name());
+        return Err(CommandError::new(Exit::No, message).into());
     }
     let matching = candidates.len();
     let chosen = representatives(candidates, MAX_SAMPLES);
@@ -154,12 +145,6 @@ async fn matching(session: &mut Session, glob: &str) -> Result<Vec<KeyState>> {
         "Drafted from {} of {more}{matching} Redis keys that match {shown}.",
         samples.len()
     ));
-    let others = count - matching;
-    if others > 0 {
-        session
-            .ui
-            .status(&format!("Other matching keys that are neither strings nor hashes: {others}."));
-    }
     // A draft needs only examples, so an incomplete scan is not an error.
     if let Some(forbidden) = sampler.forbidden() {
         session.ui.warning(&forbidden);
@@ -188,16 +173,12 @@ async fn samples(session: &mut Session, keys: &[String]) -> Result<Vec<KeyState>
                 "`{shown}` is neither the name of a schema nor a Redis key of {}",
                 reader.name()
             );
-            return Err(CommandError::new(Exit::No, message)
-                .hint("`idemctl schema list` lists the schemas")
-                .into());
+            return Err(CommandError::new(Exit::No, message).into());
         };
         if matches!(existing.content, Content::Other(_)) {
             let message =
                 format!("`{shown}` is neither a string nor a hash, and a draft needs one of these");
-            let hint = "write [[value]] with `type`, whose members are not checked (see \
-                idemctl-schema(5))";
-            return Err(CommandError::usage(message).hint(hint).into());
+            return Err(CommandError::usage(message).into());
         }
         samples.push(existing);
     }
@@ -218,9 +199,7 @@ fn report(session: &mut Session, folder: &Path, files: &Files) {
     if open > 0 {
         session.ui.status(&format!("Decide the lines that say {DECIDE} ({open})."));
     }
-    session.ui.status(
-        "It is a draft, so commands read its records only if --schema or a context names it.",
-    );
+    session.ui.status("It is a draft, which is read only if --schema or a context names it.");
     session.ui.hint(&format!(
         "`idemctl schema check {}` reports the open points",
         word(&folder.display().to_string())

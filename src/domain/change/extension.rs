@@ -1,5 +1,6 @@
 //! Which locks may be extended.
 
+use super::unlock::{LOCK_ABSENT, NO_RECORD, no_lock};
 use crate::domain::record::Record;
 use crate::domain::schema::State;
 
@@ -9,7 +10,7 @@ use crate::domain::schema::State;
 /// Why the record has no lock to extend. It has none, or another program wrote the value.
 pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.author.unrecognised_because() {
-        return Err(format!("it is not a lock of {}: {why}", record.schema.name));
+        return Err(no_lock(record, &why));
     }
     match record.state {
         State::InProgress if record.lock_contains_expiry() => {
@@ -17,19 +18,12 @@ pub(crate) fn extendable(record: &Record) -> Result<usize, String> {
                 extends only the TTL of the Redis key"
                 .to_owned())
         }
-        State::InProgress if record.lock().is_none() => Err(
-            "its lock does not exist; another Redis key of the record says that it is in progress"
-                .to_owned(),
-        ),
+        State::InProgress if record.lock().is_none() => Err(LOCK_ABSENT.to_owned()),
         State::InProgress => Ok(record.schema.lock_key_index()),
-        State::Completed | State::Failed if record.lock().is_some() => Err(format!(
-            "it is {}, so the lock beside the result need not live longer",
-            record.state.as_str()
-        )),
         State::Completed | State::Failed | State::Released => {
-            Err(format!("it is {}, so no lock is held", record.state.as_str()))
+            Err(format!("it is {}, so no lock need live longer", record.state.as_str()))
         }
-        State::Absent => Err("the key has no record".to_owned()),
+        State::Absent => Err(NO_RECORD.to_owned()),
         State::Unreadable => Err("its value cannot be read, so it may not be a lock".to_owned()),
     }
 }

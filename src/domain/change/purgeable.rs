@@ -25,13 +25,29 @@ pub(crate) fn check_own_keys(record: &Record) -> Result<(), String> {
 pub(crate) fn check(record: &Record) -> Result<(), String> {
     check_own_keys(record)?;
     if let Some(why) = record.author.unrecognised_because() {
-        return Err(format!("it does not match schema {} ({why})", record.schema.name));
+        return Err(other_schema(record, &why));
     }
+    match record.state {
+        State::InProgress => check_held(record),
+        _ => Ok(()),
+    }
+}
+
+/// That a value is not one of the record's schema.
+pub(crate) fn other_schema(record: &Record, why: &str) -> String {
+    format!("it does not match schema {} ({why})", record.schema.name)
+}
+
+/// Passes a record whose lock holds no more than the lock.
+///
+/// # Errors
+/// What else its Redis key holds.
+pub(crate) fn check_held(record: &Record) -> Result<(), String> {
     match &record.schema.write.lock_holds {
-        Some(holds) if record.state == State::InProgress => Err(format!(
-            "its Redis key also holds {holds}, which `purge` would destroy; remove the record with \
+        Some(holds) => Err(format!(
+            "its Redis key also holds {holds}, which would be destroyed; remove the record with \
             the service's own tools"
         )),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }

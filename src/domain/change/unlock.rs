@@ -5,31 +5,18 @@ use crate::domain::record::{Author, Content, Reading, Record, decode};
 use crate::domain::schema::State;
 use crate::domain::step::{Answer, next_request};
 
+/// Why a record has no lock although it is in progress.
+pub(super) const LOCK_ABSENT: &str =
+    "its lock does not exist; another Redis key of the record says that it is in progress";
+
+pub(super) const NO_RECORD: &str = "the key has no record";
+
 /// The answer that the next request gets once the Redis key with this index is removed.
 pub(crate) fn answer_without(record: &Record, key_index: usize) -> Answer {
     let mut seen = record.seen.clone();
     seen.keys[key_index].content = Content::Absent;
     let readings = decode::decode_all(&record.schema, &seen);
     next_request::of(&record.schema, &readings, &seen).answer
-}
-
-/// What becomes of the result beside a lock once the lock, the Redis key with this index, is removed.
-pub(crate) fn result_without(record: &Record, key_index: usize) -> &'static str {
-    match answer_without(record, key_index) {
-        Answer::Replay => "The result remains, and retries get it.",
-        _ => "The result remains.",
-    }
-}
-
-/// That `purge` removes the whole record, or why not even it does, as the end of a sentence.
-fn purge_advice(record: &Record) -> String {
-    match purgeable::check(record) {
-        Ok(()) => format!(
-            "; `purge` with --state {} removes all Redis keys of the record",
-            record.state.as_str()
-        ),
-        Err(why) => format!("; `purge` does not remove it, because {why}"),
-    }
 }
 
 /// Passes a record unless its lock deviates from the format of locks. Such a value may as well be a
@@ -39,9 +26,14 @@ fn purge_advice(record: &Record) -> String {
 /// How it deviates.
 pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
     match record.lock_deviation() {
-        Some(why) => Err(format!("it is not a lock of {}: {why}", record.schema.name)),
+        Some(why) => Err(no_lock(record, &why)),
         None => Ok(()),
     }
+}
+
+/// That a value is not a lock of the schema.
+pub(crate) fn no_lock(record: &Record, why: &str) -> String {
+    format!("it is not a lock of {}: {why}", record.schema.name)
 }
 
 /// The index of the Redis key to remove: the lock, including one left beside a result or beside a
@@ -49,45 +41,25 @@ pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
 pub(crate) fn removable(record: &Record) -> Result<usize, String> {
     let lock = record.schema.lock_key_index();
     // A value of another type beside the service's lock stays, and the lock can go.
-    if let Some(wanted) = record.wanted_type()
-        && !record.author.is_of_lock()
-    {
-        return Err(format!(
-            "another program uses this Redis key, which does not hold a {wanted}; find that \
-            program first"
-        ));
+    if !record.author.is_of_lock() {
+        purgeable::check_own_keys(record)?;
     }
     // Before the state, because another schema may own what this one reads as a lock.
-    match &record.author {
-        Author::ResultOf(other) => {
-            return Err(format!(
-                "{other} reads it as a completed result; unlocking never removes a stored result"
-            ));
-        }
-        Author::LockOf(other) => {
-            return Err(format!("{other} reads it as its own lock; unlock the record of {other}"));
-        }
-        _ => {}
+    if let Author::ResultOf(other) | Author::LockOf(other) = &record.author {
+        return Err(format!("{other} reads it as a record of its own; name it with --schema"));
     }
-    if let Some(holds) = &record.schema.write.lock_holds
-        && matches!(record.state, State::InProgress | State::Unreadable)
-    {
-        return Err(format!(
-            "its Redis key also holds {holds}, which removing the lock would destroy; remove the \
-            record with the service's own tools"
-        ));
+    if matches!(record.state, State::InProgress | State::Unreadable) {
+        purgeable::check_held(record)?;
     }
     match record.state {
-        State::Absent if record.seen.is_absent() => Err("the key has no record".to_owned()),
+        State::Absent if record.seen.is_absent() => Err(NO_RECORD.to_owned()),
         State::Absent => {
             Err("it has passed its own expiry, so the next request treats it as absent".to_owned())
         }
         // A result's Redis key may say that the operation runs, after the lock expired.
-        State::InProgress if record.seen.keys[lock].content.is_absent() => Err(format!(
-            "its lock does not exist; another Redis key of the record says that it is in \
-            progress{}",
-            purge_advice(record)
-        )),
+        State::InProgress if record.seen.keys[lock].content.is_absent() => {
+            Err(LOCK_ABSENT.to_owned())
+        }
         State::InProgress => check_lock_format(record).map(|()| lock),
         State::Completed | State::Failed if record.lock().is_some() => {
             check_lock_format(record).map(|()| lock)

@@ -27,7 +27,10 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if left <= allowed.saturating_add(age::TTL_TOLERANCE_MS) {
         return None;
     }
-    let cause = possible_cause(left, allowed, age::millis(schema.result_ttl));
+    let mut cause = "";
+    if may_be_milliseconds(left, allowed) {
+        cause = "; was a TTL in milliseconds passed as seconds?";
+    }
     let stated = input.record.schema.ttl_evidence(TtlOf::Lock);
     let evidence = if left > YEAR_MS && allowed < YEAR_MS { Evidence::Known } else { stated };
     // Each worker chose the time in its value, so that a default proves nothing.
@@ -43,16 +46,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
         Evidence::Estimated => (Severity::Warning, STATE_THE_TTL.to_owned()),
         Evidence::Stated | Evidence::Known => (Severity::Error, input.unlock_advice()),
     };
-    let then = match input.record.schema.begin {
-        Some(_) => ". If its worker died, retries are rejected until then",
-        None => "",
-    };
     Some(Finding {
         code: FindingCode::ExcessTtl,
         severity,
         evidence,
         message: format!(
-            "the lock expires in {}, but {whose} {}{then} ({cause})",
+            "the lock expires in {}, but {whose} {}{cause}",
             duration::short(left),
             duration::short(allowed),
         ),
@@ -60,19 +59,11 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     })
 }
 
-/// A guess why a lock has this much time left, all in milliseconds.
-fn possible_cause(left: u64, allowed: u64, result_ttl: u64) -> &'static str {
-    // A TTL in milliseconds that is passed to EX is a thousand times too long. The lock may already
-    // have lived half of it. Rounding may add a hundredth.
+/// True if a TTL in milliseconds may have been passed to EX, which makes a lock's TTL a thousand
+/// times too long. The lock may already have lived half of it. Rounding may add a hundredth.
+fn may_be_milliseconds(left: u64, allowed: u64) -> bool {
     let thousandfold = allowed.saturating_mul(500)..=allowed.saturating_mul(1_010);
-    let exceeds_results = left > result_ttl.saturating_add(age::TTL_TOLERANCE_MS);
-    if thousandfold.contains(&left) || exceeds_results || left > YEAR_MS {
-        "possible cause: a TTL in milliseconds was passed as seconds"
-    } else if left > result_ttl / 2 {
-        "possible cause: the lock was given the result TTL"
-    } else {
-        "possible cause: your service uses a longer lock TTL, or renewed the lock"
-    }
+    thousandfold.contains(&left) || left > YEAR_MS
 }
 
 #[cfg(test)]
@@ -85,17 +76,17 @@ mod tests {
     }
 
     #[test]
-    fn fires_above_the_schemas_lock_ttl_and_guesses_why() {
-        for (left, cause) in [
-            (61_001, "renewed"),
-            (80_000_000, "the lock was given the result TTL"),
-            (59_000_000, "a TTL in milliseconds was passed as seconds"),
-            (60_600_000, "a TTL in milliseconds was passed as seconds"),
-            (60_600_001, "the lock was given the result TTL"),
-            (600_000_000, "a TTL in milliseconds was passed as seconds"),
+    fn fires_above_the_schemas_lock_ttl_and_names_the_units() {
+        for (left, names_units) in [
+            (61_001, false),
+            (80_000_000, false),
+            (59_000_000, true),
+            (60_600_000, true),
+            (60_600_001, false),
+            (YEAR_MS + 1, true),
         ] {
             let message = message(CHI_LOCK, TimeLeft::Millis(left)).expect("a finding");
-            assert!(message.contains(cause), "{left}: {message}");
+            assert_eq!(message.contains("milliseconds"), names_units, "{left}: {message}");
         }
     }
 
@@ -111,13 +102,6 @@ mod tests {
             assert_eq!((found.evidence, found.severity), (evidence, severity), "{left}");
             assert!(found.message.contains("the schema's default lock TTL is 1m"));
         }
-    }
-
-    /// Rule: a lock of more than a year was not renewed that often, also if a schema has no results.
-    #[test]
-    fn more_than_a_year_has_its_own_cause() {
-        let cause = possible_cause(YEAR_MS + 1, 300_000, u64::MAX);
-        assert!(cause.contains("a TTL in milliseconds was passed as seconds"), "{cause}");
     }
 
     #[test]

@@ -4,52 +4,32 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::{DiagnosisInput, OtherSchema};
 use crate::domain::record::Evidence;
-use crate::domain::schema::State;
-use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let own = &input.record.schema.name;
     Some(match input.other_schema? {
-        OtherSchema::WrittenBy(writer) => {
-            let retries = match input.record.next_request.answer {
-                Answer::Fail => "fails on every retry",
-                Answer::Unknown => "handles it in an unknown way",
-                _ => "does not understand it",
-            };
-            Finding {
-                code: FindingCode::ForeignSchema,
-                severity: Severity::Error,
-                evidence: Evidence::Known,
-                message: format!(
-                    "the value was written by {writer}; a service that uses {own} {retries} {}",
-                    input.how_long()
-                ),
-                advice: format!(
-                    "inspect it with --schema {writer}, and find out why both services use the \
+        OtherSchema::WrittenBy(writer) => Finding {
+            code: FindingCode::ForeignSchema,
+            severity: Severity::Error,
+            evidence: Evidence::Known,
+            message: format!("the value was written by {writer}, not by {own}"),
+            advice: format!(
+                "inspect it with --schema {writer}, and find out why both services use the \
                     same keys"
-                ),
-            }
-        }
+            ),
+        },
         OtherSchema::OlderReleaseOf(newer) => Finding {
             code: FindingCode::ForeignSchema,
             severity: Severity::Warning,
             evidence: Evidence::Known,
             message: format!(
-                "the value was written by the older release ({own}); a service that uses the newer \
-                release ({newer}) fails on every retry {}",
-                input.how_long()
+                "the value was written by the older release ({own}), and the newer one ({newer}) \
+                cannot read it"
             ),
-            advice: match input.record.state {
-                // Unlocking never removes a stored result.
-                State::Completed | State::Failed => format!(
-                    "if {newer} serves this key now, run `idemctl purge KEY` to remove the result, \
-                    and the next request executes; if {own} still serves it, pass --schema {own}"
-                ),
-                _ => format!(
-                    "if {newer} serves this key now, run `idemctl force-unlock KEY` after its \
-                    worker finishes; if {own} still serves it, pass --schema {own}"
-                ),
-            },
+            advice: format!(
+                "if {newer} serves this key now, remove the record once its worker has finished; \
+                if {own} still serves it, pass --schema {own}"
+            ),
         },
     })
 }
@@ -67,13 +47,13 @@ mod tests {
                 "go-middleware",
                 OtherSchema::WrittenBy("older".to_owned()),
                 Severity::Error,
-                "written by older; a service that uses go-middleware fails",
+                "written by older, not by go-middleware",
             ),
             (
                 "go-middleware-v1",
                 OtherSchema::OlderReleaseOf("newer".to_owned()),
                 Severity::Warning,
-                "(newer) fails on every retry",
+                "the newer one (newer) cannot read it",
             ),
         ] {
             let record = record(schema, &[(text("in-progress"), TimeLeft::NoExpiry)]);

@@ -1,7 +1,7 @@
 //! The input of a rule: the record, and the context that the rule needs.
 
 use crate::domain::change::unlock;
-use crate::domain::record::{Record, TimeLeft};
+use crate::domain::record::Record;
 use crate::domain::schema::State;
 
 /// Limits that findings compare with.
@@ -61,16 +61,6 @@ impl DiagnosisInput<'_> {
                 "{unlock}. If the operation took effect, store its response with `complete` instead"
             ),
             false => unlock.to_owned(),
-        }
-    }
-
-    /// How long the record stays, as the end of a sentence.
-    pub(super) fn how_long(&self) -> &'static str {
-        let mut there = self.record.seen.keys.iter().filter(|key| !key.content.is_absent());
-        if there.any(|key| key.time_left == TimeLeft::NoExpiry) {
-            "indefinitely, because it never expires"
-        } else {
-            "until it expires"
         }
     }
 }

@@ -11,33 +11,13 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let next = &input.record.next_request;
     // A service that never gives its locks a TTL does so by design.
     input.record.schema.ttl(TtlOf::Lock)?;
-    let then = match input.record.state {
-        // Without a begin step, the schema does not say what a lock does to a retry.
-        State::InProgress | State::Completed | State::Failed
-            if input.record.schema.begin.is_none() =>
-        {
-            ""
-        }
-        State::InProgress if next.gives_ttl => {
-            ". The next retry is rejected and gives it a TTL; without a retry, it stays"
-        }
-        State::InProgress => match next.answer {
-            // The next request takes the lock over, so that it rejects no request.
-            Answer::Execute => return None,
-            Answer::Fail => ", so every retry fails indefinitely",
-            Answer::Conflict | Answer::Replay => ", so every retry is rejected indefinitely",
-            Answer::Unknown => "",
-        },
-        // A service may look at its lock before it looks at what is beside it.
-        State::Completed | State::Failed | State::Unreadable => match next.answer {
-            Answer::Conflict => ", so every retry is rejected indefinitely",
-            Answer::Replay => ", so once the result beside it expires, every retry is rejected",
-            Answer::Fail => {
-                ", so once the value beside it expires, every retry is rejected; until then it fails"
-            }
-            Answer::Execute | Answer::Unknown => "",
-        },
-        State::Absent | State::Released => return None,
+    let then = match (input.record.state, next.answer) {
+        (State::Absent | State::Released, _) => return None,
+        (State::InProgress, _) if next.gives_ttl => " until a retry gives it a TTL",
+        // The next request takes the lock over, so that it rejects no request.
+        (State::InProgress, Answer::Execute) => return None,
+        (_, Answer::Conflict) => ", so every retry is rejected indefinitely",
+        _ => "",
     };
     input.record.lock()?;
     // An unreadable value at the lock's own Redis key, or one of another program, is no lock.

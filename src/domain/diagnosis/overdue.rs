@@ -2,7 +2,6 @@
 
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
-use crate::domain::change::unlock;
 use crate::domain::duration;
 use crate::domain::schema::State;
 
@@ -25,14 +24,7 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
             duration::short(age.millis),
             duration::short(threshold)
         ),
-        advice: match unlock::removable(input.record) {
-            Ok(_) => {
-                "look for the worker; if it no longer runs, run `idemctl force-unlock KEY` or wait \
-                until the lock expires"
-                    .to_owned()
-            }
-            Err(_) => format!("look for the worker; {}", input.unlock_advice()),
-        },
+        advice: format!("look for the worker; {}", input.unlock_advice()),
     })
 }
 

@@ -5,7 +5,6 @@ use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, TimeLeft};
 use crate::domain::schema::TtlOf;
-use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     // A service that never gives its results a TTL does so by design.
@@ -16,19 +15,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if input.record.result()?.time_left != TimeLeft::NoExpiry {
         return None;
     }
-    let end = input.record.end_of(input.record.schema.result_key_index());
-    let message = match (end, input.record.next_request.answer) {
-        (Some(TimeLeft::NoExpiry), Answer::Replay) => {
-            "the result never expires, so it is replayed indefinitely and its memory is never freed"
-        }
-        (Some(TimeLeft::NoExpiry), _) => "the result never expires, so its memory is never freed",
-        _ => "the Redis key of the result never expires, so its memory is never freed",
-    };
     Some(Finding {
         code: FindingCode::ResultNoExpiry,
         severity: Severity::Warning,
         evidence: Evidence::Known,
-        message: message.to_owned(),
+        message: "the Redis key of the result never expires, so its memory is never freed"
+            .to_owned(),
         advice:
             "set the TTL of such results on it, and find the code that stores results without a TTL"
                 .to_owned(),

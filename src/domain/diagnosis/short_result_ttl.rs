@@ -28,16 +28,12 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     if life >= result_ttl - result_ttl / 10 {
         return None;
     }
-    let then = match record.schema.begin {
-        Some(_) => "; a later retry executes the operation again",
-        None => "",
-    };
     Some(Finding {
         code: FindingCode::ShortResultTtl,
         severity: Severity::Warning,
         evidence: record.schema.ttl_evidence(TtlOf::Result),
         message: format!(
-            "the result expires {} after it was stored, not {}{then}",
+            "the result expires {} after it was stored, not {}",
             duration::short(life),
             duration::short(result_ttl)
         ),

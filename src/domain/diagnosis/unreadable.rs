@@ -3,8 +3,7 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::{DEVIATION_ADVICE, DiagnosisInput};
 use crate::domain::change::unlock;
-use crate::domain::record::{Evidence, Record, TimeLeft};
-use crate::domain::step::Answer;
+use crate::domain::record::{Evidence, Record};
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let why = input.record.unreadable_because().filter(|_| input.other_schema.is_none())?;
@@ -22,46 +21,13 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     }
     let record = input.record;
     let unread = record.readings.iter().position(|reading| reading.mismatch().is_some());
-    let retries = match record.next_request.answer {
-        Answer::Fail => "every retry fails",
-        Answer::Unknown => "the effect on retries is unknown",
-        Answer::Conflict => "every retry is rejected",
-        Answer::Replay if unread == Some(record.schema.result_key_index()) => {
-            "retries get it as their response"
-        }
-        Answer::Replay => "retries get the stored response",
-        Answer::Execute => "the next request executes",
-    };
     Some(Finding {
         code: FindingCode::Unreadable,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: match record.next_request.answer {
-            Answer::Execute | Answer::Unknown => {
-                format!("the value cannot be read ({why}); {retries}")
-            }
-            _ => format!("the value cannot be read ({why}); {retries} {}", how_long(input, unread)),
-        },
+        message: format!("the value cannot be read ({why})"),
         advice: advice(record, unread).to_owned(),
     })
-}
-
-/// How long retries get this answer, as the end of a sentence. Another Redis key than the one at
-/// `unread` may decide it.
-fn how_long(input: &DiagnosisInput<'_>, unread: Option<usize>) -> String {
-    let next = &input.record.next_request;
-    let schema = &input.record.schema;
-    let what = match next.until_key {
-        Some(index) if Some(index) == unread => "it",
-        Some(index) if index == schema.lock_key_index() => "the lock",
-        Some(index) if index == schema.result_key_index() => "the result",
-        Some(_) | None => "it",
-    };
-    match next.until {
-        Some(TimeLeft::NoExpiry) => format!("indefinitely, because {what} never expires"),
-        Some(TimeLeft::Millis(_)) => format!("until {what} expires"),
-        None => input.how_long().to_owned(),
-    }
 }
 
 /// What to do about the unreadable value at the Redis key with this index.
@@ -88,7 +54,7 @@ fn advice(record: &Record, unread: Option<usize>) -> &'static str {
 mod tests {
     use super::super::input::OtherSchema;
     use super::*;
-    use crate::domain::record::Content;
+    use crate::domain::record::{Content, TimeLeft};
     use crate::domain::samples::{CHI_LOCK, chi, record, text};
 
     fn message(record: &Record, other_schema: Option<&OtherSchema>) -> Option<String> {
@@ -97,17 +63,10 @@ mod tests {
     }
 
     #[test]
-    fn fires_on_what_does_not_decode_and_says_what_retries_get() {
-        let turned_away = chi("not json", TimeLeft::NoExpiry);
-        assert!(
-            message(&turned_away, None).expect("a finding").contains("every retry is rejected")
-        );
-        let fails = record("go-middleware", &[(text("{}"), TimeLeft::NoExpiry)]);
-        let message = message(&fails, None).expect("a finding");
-        assert!(
-            message.contains("every retry fails") && message.contains("JSON of another shape"),
-            "{message}"
-        );
+    fn fires_on_what_does_not_decode_and_says_why() {
+        let record = record("go-middleware", &[(text("{}"), TimeLeft::NoExpiry)]);
+        let message = message(&record, None).expect("a finding");
+        assert!(message.contains("JSON of another shape"), "{message}");
     }
 
     #[test]

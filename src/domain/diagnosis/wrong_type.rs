@@ -3,7 +3,6 @@
 use super::finding::{Finding, FindingCode, Severity};
 use super::input::DiagnosisInput;
 use crate::domain::record::{Evidence, Reading};
-use crate::domain::step::Answer;
 
 pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let mut wrong = None;
@@ -15,18 +14,11 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     }
     let (key_index, kind) = wrong?;
     let wanted = input.record.schema.type_at(key_index);
-    let retries = match input.record.next_request.answer {
-        Answer::Fail => "every request fails",
-        Answer::Unknown => "the effect on the service is unknown",
-        Answer::Conflict => "every retry is rejected",
-        Answer::Replay => "retries still get the stored result",
-        Answer::Execute => "the next request still executes",
-    };
     Some(Finding {
         code: FindingCode::WrongType,
         severity: Severity::Error,
         evidence: Evidence::Known,
-        message: format!("the Redis key holds a {kind}, not a {wanted}; {retries}"),
+        message: format!("the Redis key holds a {kind}, not a {wanted}"),
         advice: "another program uses this Redis key; find that program before you remove anything"
             .to_owned(),
     })
@@ -45,15 +37,11 @@ mod tests {
     }
 
     #[test]
-    fn fires_on_a_key_that_is_no_string_and_says_what_retries_get() {
+    fn fires_on_a_key_that_is_no_string() {
         let hash = || Content::Other("hash".to_owned());
-        for (lock, result, retries) in [
-            (hash(), Content::Absent, "every retry is rejected"),
-            (Content::Absent, hash(), "retries still get the stored result"),
-            (hash(), text("1"), "retries still get the stored result"),
-        ] {
+        for (lock, result) in [(hash(), Content::Absent), (text("1"), hash())] {
             let message = message(lock, result).expect("a finding");
-            assert!(message.contains("holds a hash") && message.contains(retries), "{message}");
+            assert!(message.contains("holds a hash, not a string"), "{message}");
         }
     }
 

@@ -103,10 +103,6 @@ pub(crate) struct CheckJudgement {
     /// The schemas that it concerns; empty if it concerns all of them.
     pub(crate) schemas: Vec<String>,
     pub(crate) fact: String,
-    /// What can happen; `None` for the check's usual consequence.
-    pub(crate) consequence: Option<String>,
-    /// What to do; `None` for the check's usual remedy.
-    pub(crate) remedy: Option<String>,
     /// Why the fact is unknown.
     pub(crate) refusal: Option<RefusedFact>,
     /// The fault with which `explore` shows the consequence.
@@ -123,8 +119,6 @@ impl CheckJudgement {
             nodes: Vec::new(),
             schemas: Vec::new(),
             fact: fact.into(),
-            consequence: None,
-            remedy: None,
             refusal: None,
             fault: None,
             counterexample: None,
@@ -133,6 +127,11 @@ impl CheckJudgement {
 
     pub(crate) fn ok(fact: impl Into<String>) -> Self {
         Self::new(CheckSeverity::Ok, fact)
+    }
+
+    /// In order, with nothing to say about it.
+    pub(crate) fn fine() -> Self {
+        Self::ok("no problem found")
     }
 
     pub(crate) fn note(fact: impl Into<String>) -> Self {
@@ -163,16 +162,6 @@ impl CheckJudgement {
     #[must_use]
     pub(crate) fn with_evidence(self, evidence: FactEvidence) -> Self {
         Self { evidence, ..self }
-    }
-
-    #[must_use]
-    pub(crate) fn with_consequence(self, consequence: impl Into<String>) -> Self {
-        Self { consequence: Some(consequence.into()), ..self }
-    }
-
-    #[must_use]
-    pub(crate) fn with_remedy(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: Some(remedy.into()), ..self }
     }
 
     #[must_use]

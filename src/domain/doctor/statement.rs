@@ -55,8 +55,7 @@ impl Statement {
 
     /// What can happen; `None` if there is nothing to fear, or nothing is known.
     pub(crate) fn consequence(&self) -> Option<&str> {
-        let consequence = self.judgement.consequence.as_deref().unwrap_or(self.check.consequence);
-        self.has_advice().then_some(consequence)
+        self.has_advice().then_some(self.check.consequence)
     }
 
     /// What to do; `None` if there is nothing to do. A command line names the schemas that it
@@ -83,8 +82,7 @@ impl Statement {
                 (None, None) => format!("No ACL rule allows it. Pass --skip {code}."),
             });
         }
-        let remedy = self.judgement.remedy.as_deref().unwrap_or(self.check.remedy);
-        self.has_advice().then(|| remedy.to_owned())
+        self.has_advice().then(|| self.check.remedy.to_owned())
     }
 
     fn has_advice(&self) -> bool {

@@ -94,7 +94,7 @@ pub(crate) struct Violation {
     /// True if the violation makes the exploration fail.
     pub(crate) counts: bool,
     /// The suggested change, derived from the schedule.
-    pub(crate) remedy: String,
+    pub(crate) remedy: &'static str,
     /// A shortest schedule, as workers executed it.
     pub(crate) lines: Vec<TraceLine>,
     pub(crate) token: ScheduleToken,

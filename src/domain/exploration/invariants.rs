@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 
 use super::act::Act;
-use super::remedy::Culprit;
 use super::transition::{AttributedReply, ResponseAuthor, Transition};
 use crate::domain::schema::{Meaning, Schema};
 
@@ -16,12 +15,10 @@ pub struct Invariant {
     pub name: &'static str,
     /// The property in words.
     pub(crate) sentence: &'static str,
-    /// What a schema does in a history that violates it, as a predicate.
-    pub(crate) phrase: &'static str,
     /// Its place in the order of harm to clients, from 0.
     pub(crate) rank: usize,
-    /// The suggested change if this step violated the invariant.
-    pub(crate) remedy: fn(&Culprit<'_>) -> String,
+    /// The change that usually helps.
+    pub(crate) remedy: &'static str,
     /// Whether a schema has what the invariant is about.
     pub(crate) applies_to: fn(&Schema) -> bool,
     /// The request after the transition that shows the violation; `None` if the transition itself
@@ -88,9 +85,9 @@ pub(super) fn of(services: &[Arc<Schema>]) -> Vec<&'static Invariant> {
 pub(crate) const ONE_EFFECT: Invariant = Invariant {
     name: "one-effect",
     sentence: "the effect happens at most once",
-    phrase: "executes twice",
     rank: 0,
-    remedy: |culprit| culprit.one_effect(),
+    remedy: "let begin take the lock only if no lock and no result exists, give it a TTL longer than the \
+        longest run, and pass the key on to the system that has the effect",
     applies_to: |schema| !schema.is_lock_alone(),
     shown_by: |_| None,
     is_violated: one_effect_is_violated,
@@ -114,9 +111,9 @@ fn one_effect_is_violated(transition: &Transition) -> bool {
 const ONE_HOLDER: Invariant = Invariant {
     name: "one-holder",
     sentence: "at most one worker is inside the section that the lock protects",
-    phrase: "lets two workers in at once",
     rank: 0,
-    remedy: |culprit| culprit.one_holder(),
+    remedy: "take the lock in one command, with a TTL longer than the longest run, and let what it \
+        protects refuse an older fencing token",
     applies_to: Schema::is_lock_alone,
     shown_by: |_| None,
     is_violated: one_effect_is_violated,
@@ -125,12 +122,8 @@ const ONE_HOLDER: Invariant = Invariant {
 const EFFECT_NOT_LOST: Invariant = Invariant {
     name: "effect-not-lost",
     sentence: "no request is answered as done after every worker ended without the effect",
-    phrase: "answers an operation as done that never happens",
     rank: 2,
-    remedy: |_| {
-        "claim the key as in progress with a short TTL, and store that it is done after the effect"
-            .to_owned()
-    },
+    remedy: "claim the key as in progress with a short TTL, and store that it is done after the effect",
     applies_to: Schema::claims_as_done,
     shown_by: |transition| transition.after.replays.map(Act::Next),
     is_violated: effect_not_lost_is_violated,
@@ -143,9 +136,8 @@ fn effect_not_lost_is_violated(transition: &Transition) -> bool {
 pub(crate) const TRUE_REPLAY: Invariant = Invariant {
     name: "true-replay",
     sentence: "a replay is the response of an effect, or of a failure before any effect",
-    phrase: "replays a response that no execution gave",
     rank: 3,
-    remedy: |culprit| culprit.true_replay(),
+    remedy: "let only the worker whose lock exists store a response, and only after its effect",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: true_replay_is_violated,
@@ -166,9 +158,8 @@ fn true_replay_is_violated(transition: &Transition) -> bool {
 const NO_FALSE_DONE: Invariant = Invariant {
     name: "no-false-done",
     sentence: "no client is told that an operation is done if it was not done",
-    phrase: "reports an operation as done that was not done",
     rank: 4,
-    remedy: |_| "let begin replay nothing but a stored result".to_owned(),
+    remedy: "let begin replay nothing but a stored result",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: no_false_done_is_violated,
@@ -185,9 +176,8 @@ fn no_false_done_is_violated(transition: &Transition) -> bool {
 const RESULT_KEPT: Invariant = Invariant {
     name: "result-kept",
     sentence: "no worker removes a stored result before its TTL ends",
-    phrase: "removes a stored result",
     rank: 4,
-    remedy: |culprit| culprit.result_kept(),
+    remedy: "check in a script that no result is stored before a step changes the record",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: result_kept_is_violated,
@@ -201,9 +191,8 @@ fn result_kept_is_violated(transition: &Transition) -> bool {
 const RESULT_NOT_REPLACED: Invariant = Invariant {
     name: "result-not-replaced",
     sentence: "no worker replaces a stored result by a different one",
-    phrase: "replaces a stored result by another one",
     rank: 4,
-    remedy: |culprit| culprit.result_not_replaced(),
+    remedy: "let complete store a result only if the worker's own lock still exists",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |_| None,
     is_violated: result_not_replaced_is_violated,
@@ -218,9 +207,9 @@ fn result_not_replaced_is_violated(transition: &Transition) -> bool {
 const LOCK_ENDS: Invariant = Invariant {
     name: "lock-ends",
     sentence: "a request after all workers have ended is not rejected indefinitely",
-    phrase: "rejects every later retry",
     rank: 2,
-    remedy: |culprit| culprit.lock_ends(),
+    remedy: "set the lock and its TTL in one command or script, and let no later write remove or \
+        prolong the TTL",
     applies_to: |schema| !schema.claims_as_done(),
     shown_by: |transition| transition.after.stuck.map(Act::Next),
     is_violated: lock_ends_is_violated,
@@ -234,9 +223,9 @@ fn lock_ends_is_violated(transition: &Transition) -> bool {
 pub(crate) const OWNER_ONLY: Invariant = Invariant {
     name: "owner-only",
     sentence: "only its owner removes a lock",
-    phrase: "changes the lock of another request",
     rank: 4,
-    remedy: |culprit| culprit.owner_only(),
+    remedy: "take a lock only if none exists, store an owner token in it, and compare the owner in every \
+        script that changes the lock",
     applies_to: |schema| !schema.claims_as_done(),
     shown_by: |_| None,
     is_violated: owner_only_is_violated,
@@ -253,13 +242,9 @@ const REPLAYS_AFTER_SUCCESS: Invariant = Invariant {
     name: "replays-after-success",
     sentence: "once a result is stored and all workers have ended, no request fails or is rejected \
         indefinitely",
-    phrase: "executes again after a success",
     rank: 1,
-    remedy: |_| {
-        "let begin understand every value that the steps of the releases in use can store at the \
-        Redis keys"
-            .to_owned()
-    },
+    remedy: "let begin understand every value that the steps of the releases in use can store at the \
+        Redis keys",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |transition| transition.after.fails.or(transition.after.stuck).map(Act::Next),
     is_violated: replays_after_success_is_violated,
@@ -274,9 +259,9 @@ fn replays_after_success_is_violated(transition: &Transition) -> bool {
 pub(crate) const PAYLOADS_APART: Invariant = Invariant {
     name: "payloads-apart",
     sentence: "a request with a different payload is not served as if its payload were the same",
-    phrase: "replays the response of another payload",
     rank: 4,
-    remedy: |culprit| culprit.payloads_apart(),
+    remedy: "store a fingerprint of the payload with every lock and result, and let begin compare it \
+        first",
     applies_to: |schema| schema.complete.is_some(),
     shown_by: |transition| transition.after.mistaken.map(Act::Other),
     is_violated: payloads_apart_is_violated,
@@ -311,15 +296,9 @@ fn gets_response_of_other_payload(transition: &Transition) -> bool {
 const TTL_AS_STATED: Invariant = Invariant {
     name: "ttl-as-stated",
     sentence: "a step gives each lock and result the TTL that the schema states",
-    phrase: "violates an invariant",
     rank: 4,
-    remedy: |culprit| {
-        format!(
-            "let {} set the TTL that `[ttl]` states, with EX for seconds and PX for milliseconds, \
-            or correct `[ttl]`",
-            culprit.step()
-        )
-    },
+    remedy: "set the TTL that `[ttl]` states, with EX for seconds and PX for milliseconds, or correct \
+        `[ttl]`",
     applies_to: |_| true,
     shown_by: |_| None,
     is_violated: |transition| transition.sets_other_ttl,

@@ -26,4 +26,4 @@ pub(crate) use self::predict::{
     predict_complete, predict_release, predicted_record, why_disproved,
 };
 pub(crate) use self::release::releasable;
-pub(crate) use self::response_input::{ResponseInput, header, status};
+pub(crate) use self::response_input::{BROKEN_JSON, ResponseInput, header, status};

@@ -5,6 +5,10 @@ use super::delivery::{changed_number, shown};
 use crate::domain::record::{Response, packed};
 use crate::domain::schema::{Encoding, HeadersAs, Keeps, Schema};
 
+/// What is wrong with a response whose body does not fit its content type.
+pub(crate) const BROKEN_JSON: &str =
+    "the content type of the response is JSON, but the body is not valid JSON";
+
 /// The response from the options of `complete`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ResponseInput {
@@ -65,7 +69,7 @@ impl ResponseInput {
                     "clients of {} would read {read} for the number {number} of the body",
                     schema.name
                 ),
-                Some("pass a number that a double has, or text if the client takes text"),
+                None,
             );
         }
         if keeps.body
@@ -92,7 +96,7 @@ impl ResponseInput {
                     false",
                     schema.name
                 ),
-                Some("pass --body null if that is what clients should get"),
+                None,
             );
         }
         if keeps.text_only && std::str::from_utf8(body).is_err() {
@@ -138,11 +142,9 @@ impl ResponseInput {
         // A service that has a text for an empty body also stores responses without a body.
         let needs_body = keeps.body && schema.write.no_body.is_none();
         let (part, hint) = if keeps.status && self.status.is_none() {
-            ("status", "--status 201, what the client should get")
-        } else if needs_body && self.body.is_none() && schema.bodies_are_json() {
-            ("body", "--body @FILE, --body TEXT, or --body null for none; the body is JSON")
+            ("status", "--status 201")
         } else if needs_body && self.body.is_none() {
-            ("body", "--body @FILE, --body TEXT, or --body '' for none")
+            ("body", "--body @FILE or TEXT")
         } else {
             return Ok(());
         };
@@ -165,7 +167,7 @@ impl ResponseInput {
                         "{} stores one text for each header, and {name} is given twice",
                         schema.name
                     ),
-                    Some("join the values with a comma, if the header permits it"),
+                    None,
                 );
             }
         }
@@ -193,10 +195,7 @@ impl ResponseInput {
         match self.status {
             Some(status @ (204 | 304)) if !body.is_empty() && body != b"null" => misfit(
                 format!("a response with status {status} has no body, so clients would get none"),
-                Some(
-                    "pass --body '' (or null, if the body is JSON), or the status that the client \
-                    should get",
-                ),
+                None,
             ),
             _ => Ok(()),
         }
@@ -212,7 +211,7 @@ impl ResponseInput {
             if name.eq_ignore_ascii_case("content-length") && !is_right {
                 return misfit(
                     format!("{name} may not be the length of the body that clients get"),
-                    Some("omit the header; the service's HTTP server sets it"),
+                    Some("omit it"),
                 );
             }
         }
@@ -238,7 +237,7 @@ impl ResponseInput {
                 as the class of a PHP object",
                 schema.name
             ),
-            Some("omit it, or give it another name"),
+            Some("omit it"),
         )
     }
 

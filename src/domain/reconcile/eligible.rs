@@ -28,7 +28,7 @@ pub(crate) enum Eligibility {
 /// Why the record has no such lock.
 pub(crate) fn reconcilable(record: &Record) -> Result<usize, String> {
     if let Some(why) = record.author.unrecognised_because() {
-        return Err(format!("it is not a lock of {}: {why}", record.schema.name));
+        return Err(unlock::no_lock(record, &why));
     }
     if record.author == Author::Provisional || record.is_undecided() {
         return Err("its value is too long to tell whose it is".to_owned());
@@ -71,9 +71,7 @@ pub(crate) fn eligibility(
             (false, _) => without_expiry(known_age, ttl, older_than_ms),
             // It ends by itself, so only its age makes it old.
             (true, Some(age_ms)) => by_age(age_ms, older_than_ms, "created"),
-            (true, None) => Eligibility::Left(
-                "it ends by the expiry in its value, and its age is unknown".to_owned(),
-            ),
+            (true, None) => Eligibility::Left("its age is unknown".to_owned()),
         };
     };
     let left_ms = match (former_ms, record.seen.server_ms) {
@@ -99,9 +97,7 @@ pub(crate) fn eligibility(
         return renewed(ttl);
     }
     if record.is_extended && former_ms.is_none() {
-        return Eligibility::Left(
-            "an operator gave it its expiry, so its age is unknown; it ends by itself".to_owned(),
-        );
+        return Eligibility::Left("its age is unknown, as an operator extended it".to_owned());
     }
     let age_ms = u64::try_from(signed(ttl) - left_ms).unwrap_or(0);
     if age_ms < older_than_ms {
@@ -119,10 +115,7 @@ fn without_expiry(known_age: Option<u64>, ttl: Option<u64>, older_than_ms: u64) 
         (Some(age_ms), _) if age_ms < older_than_ms => Eligibility::Young,
         (_, Some(_)) => Eligibility::Taken("orphaned".to_owned()),
         (Some(age_ms), None) => by_age(age_ms, older_than_ms, "created"),
-        (None, None) => Eligibility::Left(
-            "its schema states no lock TTL, and its value holds no time, so its age is unknown"
-                .to_owned(),
-        ),
+        (None, None) => Eligibility::Left("its age is unknown".to_owned()),
     }
 }
 

@@ -333,9 +333,7 @@ impl<'a> Derivation<'a> {
     /// Takes a template apart, with `response` in its place.
     fn outline(&self, template: &Template) -> Result<Outline, String> {
         let marked = template.marked(self.write.response.as_ref())?;
-        let value: Value =
-            serde_json::from_str(&marked).map_err(|_| "it is not a JSON object".to_owned())?;
-        let Value::Object(members) = value else {
+        let Ok(Value::Object(members)) = serde_json::from_str(&marked) else {
             return Err("it is not a JSON object".to_owned());
         };
         let mut outline =

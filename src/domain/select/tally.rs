@@ -67,11 +67,6 @@ impl<K: Ord> Tally<K> {
         self.groups.iter()
     }
 
-    /// True if not every key that was counted is in a sample.
-    pub(crate) fn leaves_keys_out(&self) -> bool {
-        self.groups.values().any(|group| group.count > group.sample.len() as u64)
-    }
-
     /// All records that were counted.
     pub(crate) fn total(&self) -> u64 {
         self.groups.values().map(|group| group.count).sum()

@@ -62,7 +62,7 @@ pub(crate) struct Take {
     /// Distinguishes the takes of a scenario; `{}` stands for what differs in each repetition.
     #[serde(default)]
     pub(crate) title: String,
-    pub(crate) acts: Schedule,
+    pub(crate) acts: Vec<ScenarioAct>,
     /// Why a harm is not a failure of the schema.
     #[serde(default)]
     pub(crate) excuse: Option<Excuse>,
@@ -126,31 +126,23 @@ impl Need {
     }
 }
 
-/// The acts of a take, in order.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct Schedule(pub(crate) Vec<ScenarioAct>);
-
 /// One act, and the number of the worker that it is about, from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub(crate) struct ScenarioAct {
     pub(crate) kind: ActKind,
     pub(crate) number: usize,
 }
 
-impl TryFrom<String> for Schedule {
+impl TryFrom<String> for ScenarioAct {
     type Error = String;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        let mut acts = Vec::new();
-        for act in text.split(", ") {
-            let (kind, number) = act.split_once(' ').unwrap_or((act, "0"));
-            let (Ok(kind), Ok(number)) = (kind.parse(), number.parse()) else {
-                return Err(format!("`{act}` is not an act"));
-            };
-            acts.push(ScenarioAct { kind, number });
-        }
-        Ok(Self(acts))
+    fn try_from(act: String) -> Result<Self, String> {
+        let (kind, number) = act.split_once(' ').unwrap_or((&act, "0"));
+        let (Ok(kind), Ok(number)) = (kind.parse(), number.parse()) else {
+            return Err(format!("`{act}` is not an act"));
+        };
+        Ok(Self { kind, number })
     }
 }
 
@@ -208,8 +200,8 @@ mod tests {
 
     #[test]
     fn an_act_that_is_not_known_is_refused() {
-        for wrong in ["", "leap 0", "step x", "step 0 ,next"] {
-            assert!(Schedule::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        for wrong in ["", "leap 0", "step x", "step 0 next"] {
+            assert!(ScenarioAct::try_from(wrong.to_owned()).is_err(), "{wrong}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::exploration::{
 use crate::render::fold::lines;
 use crate::render::invocation::word;
 use crate::render::style::View;
-use crate::render::words::counted;
+use crate::render::words::{self, counted};
 use crate::render::{escape, table};
 
 /// The explorations of a report, and its options.
@@ -122,10 +122,6 @@ fn frontier(exploration: &Exploration, is_verbose: bool, view: View) -> String {
     text.push_str(&met_steps::reason(exploration, view));
     if exploration.violations.iter().any(|violation| violation.counts) {
         text.push_str(&broken(exploration, view));
-        if !exploration.covered.complete {
-            let may = "fewer faults may be enough, because the search did not reach all histories";
-            text.push_str(&lines(may, 2, view.width));
-        }
     }
     text.push_str(&excused(exploration, view));
     text.push_str(&held(exploration, view));
@@ -218,9 +214,9 @@ fn excused(exploration: &Exploration, view: View) -> String {
 /// Why an invariant was not checked.
 pub(super) fn not_asked_because(name: &str) -> &'static str {
     if name == invariants::TRUE_REPLAY.name {
-        "not fully checked, because idemctl does not find the response in the replies"
+        "not fully checked (no response in the replies)"
     } else {
-        "not checked, because the schema does not compare it"
+        "not checked (not compared)"
     }
 }
 
@@ -271,16 +267,11 @@ fn coverage(exploration: &Exploration) -> String {
         counted(covered.server_calls as u64, "server call"),
         exploration.wall_ms
     );
-    match covered.schedules {
-        Some(schedules) => {
-            format!("all {} schedules of {within}; {effort}", approximately(schedules))
-        }
-        None => format!(
-            "not all schedules of {within}, because a limit stopped the search; all prefixes of up \
-            to {}; {effort}",
-            counted(covered.depth as u64, "step")
-        ),
-    }
+    let schedules = match covered.schedules {
+        Some(schedules) => format!("all {} schedules", approximately(schedules)),
+        None => format!("all schedules of up to {}", counted(covered.depth as u64, "step")),
+    };
+    format!("{schedules} of {within}; {effort}")
 }
 
 /// A number as `1234`, or as `5.2e8` if it is large.
@@ -345,9 +336,9 @@ fn differences(
         text += "--max-states ended the search, so the comparison is not complete.\n";
     }
     if differences.is_empty() {
-        return text + "All results match the accepted file.\n";
+        return text + words::ALL_ACCEPTED;
     }
-    text += &format!("{}\n", view.palette.bold("Different from the accepted file"));
+    text += &format!("{}\n", view.palette.bold(words::DIFFERENT));
     for difference in differences {
         let change = if difference.is_new { "new" } else { "gone" };
         let schema = escape::text(difference.schema.as_bytes());

@@ -23,7 +23,7 @@ pub(super) fn text(explorations: &[Exploration], view: View) -> String {
             let index = known.unwrap_or(advice.len());
             if index == advice.len() {
                 advice.push(Advice {
-                    remedy: &violation.remedy,
+                    remedy: violation.remedy,
                     invariants: Vec::new(),
                     schemas: Vec::new(),
                 });

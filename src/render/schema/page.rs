@@ -195,7 +195,7 @@ impl SchemaPage<'_> {
             "Late worker",
             "a worker that still runs after its lock has expired or was removed",
         );
-        self.page.wrapped(2, late_worker(self.schema));
+        self.page.wrapped(2, late_worker(self.schema, false));
     }
 
     fn scripts(&mut self) {

@@ -189,21 +189,21 @@ fn ends(expires_at: &ExpiresAt) -> String {
 /// The behaviour of a service around its steps, for people: the event, and the reaction.
 pub(super) fn conduct(conduct: &ServiceBehavior) -> Vec<[String; 2]> {
     let on_failure = conduct.on_failure.map(|does| match does {
-        OnFailure::Store => "the error is stored as a result",
+        OnFailure::Store => "the error is stored",
         OnFailure::Release => "the lock is released",
-        OnFailure::Keep => "nothing is done; the lock remains until it expires",
+        OnFailure::Keep => "the lock remains",
     });
     let on_hang_up = conduct.on_hang_up.map(|does| match does {
-        OnHangUp::Release => "the lock is released, while the handler still runs",
-        OnHangUp::GoOn => "the handler continues and its result is stored",
+        OnHangUp::Release => "the lock is released",
+        OnHangUp::GoOn => "the handler continues",
     });
     let without_redis = conduct.without_redis.map(|does| match does {
-        WithoutRedis::Refuse => "requests are rejected (fail closed)",
-        WithoutRedis::Execute => "requests are executed anyway (fail open)",
+        WithoutRedis::Refuse => "rejected (fail closed)",
+        WithoutRedis::Execute => "executed (fail open)",
     });
     let payload = conduct.payload.map(|payload| match payload {
         PayloadUse::Ignored => "not compared",
-        PayloadUse::InKey => "part of the hash in the Redis key",
+        PayloadUse::InKey => "part of the key",
     });
     let stored = conduct.stores.as_ref().map(|codes| format!("status {}", codes.as_text()));
     let mut rows = Vec::new();

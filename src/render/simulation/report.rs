@@ -3,6 +3,7 @@
 use crate::domain::simulation::{Cell, MatrixDifference, Scenario};
 use crate::render::simulation::{advice, matrix, sequence};
 use crate::render::style::{Palette, View};
+use crate::render::words;
 use crate::render::{escape, table};
 
 /// A simulation and the options of its report.
@@ -63,9 +64,9 @@ pub fn differences(compared: ComparedMatrix<'_>, palette: Palette) -> String {
         text += &format!("files of {schema}: not known to be the accepted ones\n");
     }
     if compared.differences.is_empty() {
-        return text + "All results match the accepted file.\n";
+        return text + words::ALL_ACCEPTED;
     }
-    text += &format!("{}\n", palette.bold("Different from the accepted file"));
+    text += &format!("{}\n", palette.bold(words::DIFFERENT));
     for difference in compared.differences {
         let schema = escape::text(difference.schema.as_bytes());
         let scenario = &difference.scenario;

@@ -13,20 +13,12 @@ type Figure = fn(&StatsRow) -> Option<String>;
 /// The gauges with one sample per row that has the value: name, help and value.
 const GAUGES: [(&str, &str, Figure); 5] = [
     ("idemctl_records", "Number of idempotency records.", |row| Some(row.records.to_string())),
-    ("idemctl_records_without_expiry", "Number of records that never expire.", |row| {
+    ("idemctl_records_without_expiry", "Records that never expire.", |row| {
         Some(row.no_expiry.to_string())
     }),
-    ("idemctl_value_bytes", "Total size of all values in bytes.", |row| {
-        Some(row.bytes.to_string())
-    }),
-    ("idemctl_memory_bytes", "Memory used by the records, estimated from a sample.", |row| {
-        Some(row.memory_bytes()?.to_string())
-    }),
-    (
-        "idemctl_oldest_age_seconds",
-        "Age of the oldest record with a known or estimated age.",
-        |row| Some(seconds(row.oldest?.millis)),
-    ),
+    ("idemctl_value_bytes", "Size of all values.", |row| Some(row.bytes.to_string())),
+    ("idemctl_memory_bytes", "Estimated memory.", |row| Some(row.memory_bytes()?.to_string())),
+    ("idemctl_oldest_age_seconds", "Oldest age.", |row| Some(seconds(row.oldest?.millis))),
 ];
 
 /// The run that produced the statistics.
@@ -76,12 +68,8 @@ pub fn exposition(stats: &Stats, keys_walked: u64, foreign: u64, run: &Run<'_>) 
         ));
     }
     for (name, help, value) in [
-        ("idemctl_keys_walked", "Number of Redis keys that were scanned.", keys_walked),
-        (
-            "idemctl_foreign_records",
-            "Values under the schemas' prefixes that match no value format.",
-            foreign,
-        ),
+        ("idemctl_keys_walked", "Scanned Redis keys.", keys_walked),
+        ("idemctl_foreign_records", "Unrecognised values.", foreign),
     ] {
         head(&mut text, name, help);
         text.push_str(&format!("{name}{{{of_run}}} {value}\n"));
@@ -101,7 +89,7 @@ fn outcome(run: &Run<'_>, is_up: bool) -> String {
     head(&mut text, "idemctl_up", "1 if the last run read everything, else 0.");
     // `idemctl_up` is printed in both cases, so that an alert notices a failed run.
     text.push_str(&format!("idemctl_up{{{of_run}}} {}\n", u8::from(is_up)));
-    head(&mut text, "idemctl_last_run_timestamp_seconds", "Unix time at which the last run ended.");
+    head(&mut text, "idemctl_last_run_timestamp_seconds", "End of the last run.");
     let seconds = seconds(run.at_ms);
     text.push_str(&format!("idemctl_last_run_timestamp_seconds{{{of_run}}} {seconds}\n"));
     text

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::culprit::{is_fenced, remedy};
+use super::culprit::{is_fenced, root};
 use super::test_server::TestServer;
 use super::workers::{Workers, unreadable_response};
 use crate::domain::exploration::{
@@ -187,7 +187,7 @@ impl ExplorationTask {
             cause: None,
             is_fenced: is_fenced(&self.program, steps, invariant),
             counts: true,
-            remedy: remedy(&self.program, &self.services(token), steps, invariant),
+            remedy: root(steps, invariant).remedy,
             lines: replayed.lines.clone(),
             token: token.clone(),
             deviates: replayed.deviates.clone(),

@@ -158,9 +158,7 @@ impl Cluster {
         let mut words = Vec::new();
         for redis_key in redis_keys {
             let unnamed = if self.named.contains(&redis_key) { "" } else { ", not in KEYS" };
-            let slot = hash_slot::of(&redis_key);
-            let redis_key = String::from_utf8_lossy(&redis_key);
-            words.push(format!("{redis_key} is in slot {slot}{unnamed}"));
+            words.push(hash_slot::words([&redis_key[..]]) + unnamed);
         }
         Some(words.join(", "))
     }

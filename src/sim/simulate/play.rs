@@ -50,7 +50,7 @@ pub(super) struct PlayedTake<'s> {
 impl PlayedTake<'_> {
     /// Plays the acts, and returns what happened.
     pub(super) async fn play(mut self) -> Played<History> {
-        for act in &self.take.acts.0 {
+        for act in &self.take.acts {
             if !self.apply(*act).await? {
                 break;
             }

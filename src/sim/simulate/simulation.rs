@@ -200,7 +200,7 @@ impl Venue<'_> {
         let TakeRun { place, take, word, index, own, lock_ttl } = run;
         let schema = own[0];
         // The TTL of a result must not be longer than the story waits for its end.
-        let waits = take.acts.0.iter().any(|act| act.kind == ActKind::ResultExpiry);
+        let waits = take.acts.iter().any(|act| act.kind == ActKind::ResultExpiry);
         let longest = if waits { 2 * lock_ttl } else { TEST_KEYS_LIVE };
         let played = own.iter().map(|schema| Arc::new(schema.living_at_most(longest))).collect();
         let program = WorkerProgram::new(played).map_err(Aborted::NotApplicable)?;

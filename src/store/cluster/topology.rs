@@ -11,6 +11,8 @@ use crate::domain::hash_slot;
 use crate::store::connection::{Address, Target, Writable, client_options, reply};
 use crate::store::error::{RefusedAt, StoreError};
 
+const CUT_OFF: &str = "is a replica whose data may be old, cut off from its master";
+
 impl Client {
     /// The masters of the cluster, or the one server if it is not a cluster.
     pub async fn masters(&self) -> Result<Vec<Target>, StoreError> {
@@ -271,9 +273,7 @@ impl Client {
             if !is_cut_off {
                 return None;
             }
-            return Some(format!(
-                "{name} is a replica that is cut off from its master, so its data may be old"
-            ));
+            return Some(format!("{name} {CUT_OFF}"));
         }
         let what = match self.is_replica().await {
             Ok(Some(false)) => return None,
@@ -293,10 +293,7 @@ impl Client {
             return None;
         }
         let name = self.name();
-        Some(format!(
-            "{name} is a replica that is cut off from its master {host}:{port}, so its data may \
-            be old"
-        ))
+        Some(format!("{name} {CUT_OFF} ({host}:{port})"))
     }
 
     /// True if HELLO reports a cluster node, or INFO if the Redis user may not send HELLO.

@@ -29,7 +29,7 @@ use super::transport::Transport;
 use crate::domain::step::StepReply;
 use crate::store::connection::transport::{self, NotOpen, in_time};
 use crate::store::error::StoreError;
-use crate::store::error::from_redis::is_refusal;
+use crate::store::error::from_redis::{NOT_RESP, is_refusal};
 
 /// A request in its wire format.
 #[derive(Debug, Clone)]
@@ -423,7 +423,7 @@ impl Connection {
     /// The error for bytes that are not a valid reply to the request.
     fn unreadable(&self, why: Unreadable) -> StoreError {
         let why = match why {
-            Unreadable::Malformed => "its reply is not in the Redis protocol",
+            Unreadable::Malformed => NOT_RESP,
             Unreadable::TooLarge => "its reply is larger than any reply to what it was asked",
         };
         StoreError::NotRedis { target: self.target.to_string(), why: why.to_owned() }

@@ -30,6 +30,9 @@ pub(super) const REFUSALS: [&str; 14] = [
     "NOAUTH",
 ];
 
+/// Why a server is none of Redis.
+pub(in crate::store) const NOT_RESP: &str = "its reply is not in the Redis protocol";
+
 impl StoreError {
     /// Converts an error of the client crate for a request to `target`.
     pub(in crate::store) fn at(target: &Target, error: &RedisError) -> Self {
@@ -52,19 +55,13 @@ impl StoreError {
         if let Some(io_error) = io_error
             && io_error.kind() == io::ErrorKind::InvalidData
         {
-            return Self::NotRedis {
-                target,
-                why: "its reply is not in the Redis protocol".to_owned(),
-            };
+            return Self::NotRedis { target, why: NOT_RESP.to_owned() };
         }
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Unreachable { target, why: io_reason(error) };
         }
         if error.kind() == ErrorKind::Parse {
-            return Self::NotRedis {
-                target,
-                why: "its reply is not in the Redis protocol".to_owned(),
-            };
+            return Self::NotRedis { target, why: NOT_RESP.to_owned() };
         }
         let message = error.detail().unwrap_or_default();
         let refused_at = if is_of_script(message) { RefusedAt::Script } else { RefusedAt::Command };

@@ -13,8 +13,6 @@ const NAME: &str = "connect with one of these names, or choose one of them with 
 const SERVER: &str =
     "check the clock of this machine; if it is right, replace the server's certificate";
 const NO_COMMON_VERSION: &str = "it supports no TLS version that idemctl supports";
-const OWN_CERTIFICATE: &str = "give the server its own certificate, signed by that issuer, with \
-    the server's names as subjectAltName";
 const VERSION: &str = "idemctl supports TLS 1.2 and 1.3";
 
 /// The TLS error inside an I/O error; `None` if there is none, or if the peer did not speak TLS.
@@ -30,7 +28,7 @@ pub(in crate::store) fn trouble(target: &str, error: &io::Error) -> Option<Store
         Error::InvalidCertificate(error) => certificate(error),
         Error::AlertReceived(alert) => {
             if let Some(why) = refuses_client(*alert) {
-                return Some(StoreError::ClientCertificate { target, why: why.to_owned() });
+                return Some(StoreError::ClientCertificate { target, why });
             }
             match alert {
                 AlertDescription::ProtocolVersion => (NO_COMMON_VERSION.to_owned(), VERSION),
@@ -51,25 +49,24 @@ pub(in crate::store) fn is_record(bytes: &[u8]) -> bool {
 }
 
 /// The meaning of an alert about the client's certificate; `None` for other alerts.
-fn refuses_client(alert: AlertDescription) -> Option<&'static str> {
-    Some(match alert {
-        AlertDescription::CertificateRequired => {
-            "it requires a client certificate, and none was sent"
+fn refuses_client(alert: AlertDescription) -> Option<String> {
+    match alert {
+        // OpenSSL sends the second alert in TLS 1.2 to a client without a certificate.
+        AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure => {
+            Some("it requires a client certificate, or a different one".to_owned())
         }
-        // OpenSSL sends this alert in TLS 1.2 to a client without a certificate.
-        AlertDescription::HandshakeFailure => {
-            "it requires a client certificate, or a different one"
-        }
-        AlertDescription::UnknownCA => "it does not know the issuer of the client certificate",
-        AlertDescription::CertificateExpired => "the client certificate has expired",
-        AlertDescription::CertificateRevoked => "the client certificate was revoked",
-        AlertDescription::BadCertificate
+        AlertDescription::UnknownCA
+        | AlertDescription::CertificateExpired
+        | AlertDescription::CertificateRevoked
+        | AlertDescription::BadCertificate
         | AlertDescription::CertificateUnknown
         | AlertDescription::UnsupportedCertificate
         | AlertDescription::AccessDenied
-        | AlertDescription::DecryptError => "it does not accept the client certificate",
-        _ => return None,
-    })
+        | AlertDescription::DecryptError => {
+            Some(format!("it does not accept the client certificate ({alert:?})"))
+        }
+        _ => None,
+    }
 }
 
 fn certificate(error: &CertificateError) -> (String, &'static str) {
@@ -79,15 +76,8 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         }
         CertificateError::NotValidForNameContext { expected, presented } => {
             let expected = expected.to_str();
-            if presented.is_empty() {
-                let why = format!(
-                    "its certificate is not for {expected}, because it contains no host name \
-                    (subjectAltName)"
-                );
-                return (why, SERVER);
-            }
             let names: Vec<_> = presented.iter().map(|name| bare(name)).collect();
-            let names = names.join(", ");
+            let names = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
             (format!("its certificate is not for {expected} but for {names}"), NAME)
         }
         CertificateError::ExpiredContext { not_after, .. } => {
@@ -95,9 +85,6 @@ fn certificate(error: &CertificateError) -> (String, &'static str) {
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
             (format!("its certificate is not valid before {}", day(not_before.as_secs())), SERVER)
-        }
-        CertificateError::Other(error) if error.to_string().contains("CaUsedAsEndEntity") => {
-            ("it sends an issuer's certificate (CA:TRUE) as its own".to_owned(), OWN_CERTIFICATE)
         }
         other => (format!("its certificate cannot be trusted: {other}"), ISSUER),
     }

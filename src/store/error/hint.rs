@@ -29,7 +29,9 @@ impl StoreError {
                 the context"
             }
             Self::NotRedis { .. } => "check host and port",
-            Self::Unasked { .. } => "run it again; if it happens again, connect without the proxy",
+            Self::Unasked { .. } | Self::UnexpectedReply { .. } => {
+                "run it again; if it happens again, connect without the proxy"
+            }
             Self::Authentication { why, .. } if why.contains("NOAUTH") => {
                 "pass the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
@@ -62,9 +64,6 @@ impl StoreError {
             Self::OutcomeUnknown { .. } => "inspect the key to see its current state",
             Self::File { .. } => {
                 "nothing was changed; check the folder's permissions and free space"
-            }
-            Self::UnexpectedReply { .. } => {
-                "run it again; if it happens again, connect without the proxy"
             }
         })
     }

@@ -105,6 +105,9 @@ impl Hasher for Hashed {
     }
 }
 
+/// Why a scan is given up.
+const ENDLESS: &str = "its SCAN has no end";
+
 /// The most times that one cursor may recur.
 const MAX_RETURNS: u32 = 16;
 
@@ -171,7 +174,7 @@ impl ScanBounds {
         // If the Redis user may not ask, the other limits still apply.
         self.most_there = self.most_there.max(keys.unwrap_or(u64::MAX));
         let most = self.most_there.saturating_mul(FACTOR).saturating_add(SLACK);
-        if self.keys > most { Err("it returns many times the keys that exist") } else { Ok(()) }
+        if self.keys > most { Err(ENDLESS) } else { Ok(()) }
     }
 
     /// Takes a page: its cursor, the next cursor, its COUNT, and its number of Redis keys.
@@ -191,20 +194,20 @@ impl ScanBounds {
         self.keys = self.keys.saturating_add(keys);
         self.returns += u32::from(to == self.mark);
         if to == from {
-            return Err("a page ends where it began");
+            return Err(ENDLESS);
         }
         if self.returns > MAX_RETURNS {
-            return Err("it goes in a circle");
+            return Err(ENDLESS);
         }
         if keys > count.saturating_mul(PAGE_FACTOR).saturating_add(SLACK) {
-            return Err("a page holds many times what was asked for");
+            return Err(ENDLESS);
         }
         if self.iterated > MAX_ITERATED {
-            return Err("it is longer than any keyspace");
+            return Err(ENDLESS);
         }
         let needed = self.most_there.saturating_mul(FACTOR).saturating_add(EMPTY);
         if self.iterated > needed {
-            return Err("it continues far beyond the keys that exist");
+            return Err(ENDLESS);
         }
         if self.pages >= self.marked_at * 2 {
             self.mark = to.to_vec();
@@ -275,7 +278,7 @@ mod tests {
             ..ScanBounds::default()
         };
         assert_eq!(end.note_page(b"1", b"2", 500, 0), Ok(()));
-        assert_eq!(end.note_page(b"2", b"3", 500, 0), Err("it is longer than any keyspace"));
+        assert_eq!(end.note_page(b"2", b"3", 500, 0), Err(ENDLESS));
         let (pages, why) = scan(|page| page + 1, 0, Some(17));
         assert!(
             why == "it continues far beyond the keys that exist" && pages < 34_000,

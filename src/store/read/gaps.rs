@@ -154,15 +154,9 @@ impl Gaps {
                 why.join("; ")
             ));
         }
-        match self.unserved[..] {
-            [] => {}
-            [slot] => {
-                parts.push(format!("no node serves slot {slot}, so its records were not read"))
-            }
-            _ => {
-                let slots = hash_slot::ranges(&self.unserved);
-                parts.push(format!("no node serves slots {slots}, so their records were not read"));
-            }
+        if !self.unserved.is_empty() {
+            let slots = hash_slot::ranges(&self.unserved);
+            parts.push(format!("no node serves slots {slots}, so their records were not read"));
         }
         parts.extend(self.doubts.iter().cloned());
         parts.extend(self.unread_records());
@@ -173,17 +167,14 @@ impl Gaps {
     }
 
     fn unread_records(&self) -> Option<String> {
-        let (first, why) = self.records.first_key_value()?;
+        let (_, why) = self.records.first_key_value()?;
         let count = self.records.len() as u64 + self.more_records;
-        if count == 1 {
-            return Some(format!("1 record could not be read: {}: {why}", first.escape_ascii()));
-        }
         let mut names = Vec::new();
         for redis_key in self.records.keys().take(MAX_IN_MESSAGE) {
             names.push(redis_key.escape_ascii().to_string());
         }
         let rest = if count > names.len() as u64 { ", ..." } else { "" };
-        Some(format!("{count} records could not be read: {}{rest}: {why}", names.join(", ")))
+        Some(format!("records that could not be read: {count}, {}{rest}: {why}", names.join(", ")))
     }
 }
 
@@ -241,7 +232,10 @@ mod tests {
         let parts: Vec<_> = told.split("; ").collect();
         assert_eq!(parts[0], format!("1 of 3 masters could not be read completely: {}", silent()));
         assert_eq!(parts[1], "no node serves slots 1-3, 9, so their records were not read");
-        assert_eq!(parts[2], format!("1 record could not be read: idem:\\n: {}", try_again()));
+        assert_eq!(
+            parts[2],
+            format!("records that could not be read: 1, idem:\\n: {}", try_again())
+        );
     }
 
     #[test]
@@ -253,7 +247,7 @@ mod tests {
         let told = gaps.error().unwrap().to_string();
         assert_eq!(
             told,
-            format!("6 records could not be read: a, b, c, d, e, ...: {}", try_again())
+            format!("records that could not be read: 6, a, b, c, d, e, ...: {}", try_again())
         );
     }
 

@@ -173,7 +173,7 @@ impl SampledNode {
         }
         progress.map_err(|why| StoreError::NotRedis {
             target: self.node.to_string(),
-            why: format!("its SCAN has no end: {why}"),
+            why: why.to_owned(),
         })
     }
 }

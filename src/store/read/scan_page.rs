@@ -486,8 +486,5 @@ async fn connect(target: &Target) -> Result<(Connection, Duration), StoreError> 
 
 /// The error of a SCAN without an end.
 fn endless(connection: &Connection, why: &str) -> StoreError {
-    StoreError::NotRedis {
-        target: connection.target().to_string(),
-        why: format!("its SCAN has no end: {why}"),
-    }
+    StoreError::NotRedis { target: connection.target().to_string(), why: why.to_owned() }
 }

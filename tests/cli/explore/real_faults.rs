@@ -49,7 +49,7 @@ fn a_late_failure_is_shown_with_its_own_advice() {
     explore(&words)
         .exits(1)
         .shows("✗ fails after its effect: the provider's answer is lost")
-        .shows("  → pass the key on to the system that has the effect, because a handler can fail");
+        .shows("pass the key on to the system that has the effect");
 }
 
 /// Rule: a release that checks no owner and is sent again deletes the lock of the next worker, although no TTL has ended.

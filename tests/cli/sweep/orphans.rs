@@ -133,19 +133,6 @@ fn a_lock_that_is_no_longer_in_excess_after_the_grace_stays() {
     assert_eq!(server.keys(), ["idem:k"]);
 }
 
-/// Rule: the table shows only some of many locks, and a preview says how to see all.
-#[test]
-fn a_preview_of_many_locks_says_how_to_list_them() {
-    let server = Server::start();
-    for number in 0..6 {
-        server.put(&format!("idempotency:a-{number}"), PENDING);
-    }
-    let sweep = ["sweep", "--orphaned", "--dry-run", "--schema", "go-middleware"];
-    server.idemctl(&sweep).exits(0).says("hint: `list`, with --finding or --older-than");
-    let few = [&sweep[..], &["--match", "a-1"]].concat();
-    assert!(!server.idemctl(&few).exits(0).all().contains("`list`, with"));
-}
-
 #[test]
 fn a_selector_is_needed_and_has_to_make_sense() {
     let server = seeded();
@@ -196,20 +183,6 @@ fn each_finding_that_is_sought_is_counted() {
     }
     let sound = sweep(&server, &["--orphaned", "--schema", "express", "--dry-run"]).exits(0);
     sound.says("no stuck locks; none of the 11 Redis keys of ");
-}
-
-/// Rule: who sees three keys of many is told how to see all of them.
-#[test]
-fn a_preview_says_how_to_see_every_lock() {
-    let server =
-        Server::filled((0..5).map(|number| (format!("idem:stuck-{number}"), LOCK)), FOREVER);
-    let run = server.idemctl(&["sweep", "--orphaned", "--dry-run"]).exits(0);
-    run.says("hint: `list`, with --finding or --older-than");
-    let words = ["list", "--finding", "no-expiry", "-o", "jsonl"];
-    assert_eq!(server.idemctl(&words).exits(0).json_lines().len(), 5);
-    // Nobody reads it where a timer sweeps, and three of three are all.
-    let run = server.idemctl(&["sweep", "--orphaned", "--yes", "--grace", "0s"]).exits(0);
-    assert!(!run.all().contains("`list`, with"), "{}", run.all());
 }
 
 #[test]

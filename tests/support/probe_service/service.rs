@@ -516,6 +516,11 @@ impl Service {
             self.store.set(&self.result_key(attempt), &result, None)?;
             return Ok(answer);
         }
+        if self.is(Variant::ReplaysAnotherError) {
+            let stored = Answer::problem(500, error);
+            self.complete(attempt, &stored, None)?;
+            return Ok(Answer::problem(422, error));
+        }
         if self.is(Variant::ReleasesAfterFailure) {
             self.store.delete(&self.lock_key(attempt))?;
             return Ok(answer);

@@ -18,13 +18,14 @@ pub enum Variant {
     ShortResult,
     ForgetsResults,
     KeepsFailures,
+    ReplaysAnotherError,
     ReleasesAfterFailure,
     AcceptsMissingKey,
     SameOwner,
 }
 
 /// Every variant: its name, and how it comes about.
-pub const VARIANTS: [(Variant, &str, &str); 18] = [
+pub const VARIANTS: [(Variant, &str, &str); 19] = [
     (Variant::NoLock, "no-lock", "stores results, but takes no lock while the handler runs"),
     (
         Variant::CheckThenLock,
@@ -71,6 +72,11 @@ pub const VARIANTS: [(Variant, &str, &str); 18] = [
         Variant::KeepsFailures,
         "keeps-failures",
         "stores a 5xx as the result, without TTL, so that no retry ever succeeds",
+    ),
+    (
+        Variant::ReplaysAnotherError,
+        "replays-another-error",
+        "answers with 422 and replays it as a 500, because it stores the error without its class",
     ),
     (
         Variant::ReleasesAfterFailure,

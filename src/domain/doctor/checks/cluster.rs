@@ -43,13 +43,9 @@ fn state_of(node: &NodeFacts) -> FactResult<CheckJudgement> {
     // In the node's own line, `[77->-ID]` is a slot that leaves it, `[77-<-ID]` one that arrives.
     let moving: Vec<_> = line.split(' ').filter(|word| word.starts_with('[')).collect();
     if moving.is_empty() {
-        return Ok(CheckJudgement::ok(format!("the cluster serves all {SLOTS} slots")));
+        return Ok(CheckJudgement::fine());
     }
-    Ok(CheckJudgement::warning(format!("slots that are being moved: {}", moving.join(" ")))
-        .with_consequence(
-            "Calls with several Redis keys of such a slot get TRYAGAIN until the move ends.",
-        )
-        .with_remedy("If nobody moves slots now, end it with redis-cli --cluster fix."))
+    Ok(CheckJudgement::warning(format!("slots that are being moved: {}", moving.join(" "))))
 }
 
 pub(super) fn keys_in_slots(facts: &DeploymentFacts) -> Judgements {
@@ -61,17 +57,18 @@ pub(super) fn keys_in_slots(facts: &DeploymentFacts) -> Judgements {
     let apart = facts.schemas_that(|schema| !is_in_one_slot(schema) && !sends_several_keys(schema));
     let mut judgements = Vec::new();
     if !refused.is_empty() {
-        let fact = format!("a call of {} gets Redis keys in different slots", refused.join(", "));
-        let found = CheckJudgement::error(fact)
-            .with_consequence("Redis refuses the call with CROSSSLOT, so the step fails.");
-        judgements.push(found.for_schemas(refused));
+        let fact = format!(
+            "a call of {} gets Redis keys in different slots, which Redis refuses",
+            refused.join(", ")
+        );
+        judgements.push(CheckJudgement::error(fact).for_schemas(refused));
     }
     if !apart.is_empty() {
         let fact = format!("the Redis keys of {} are in different slots", apart.join(", "));
         judgements.push(CheckJudgement::warning(fact).for_schemas(apart));
     }
     if judgements.is_empty() {
-        judgements.push(CheckJudgement::ok("each record has its Redis keys in one slot"));
+        judgements.push(CheckJudgement::fine());
     }
     for judgement in &mut judgements {
         judgement.evidence = FactEvidence::Configured;
@@ -160,8 +157,7 @@ pub(super) fn down_after(facts: &DeploymentFacts) -> Judgements {
         // The hidden time may be longer than those of the other Sentinels.
         Some(hidden) if judgements.is_empty() => return Err(hidden),
         None if judgements.is_empty() => {
-            let fact = format!("{shown}, and all lock TTLs in use are longer");
-            judgements.push(CheckJudgement::ok(fact));
+            judgements.push(CheckJudgement::ok(shown));
         }
         _ => {}
     }

@@ -12,20 +12,6 @@ use crate::domain::record::Evidence;
 use crate::domain::record::age::millis;
 use crate::domain::schema::TtlOf;
 
-/// The part of maxmemory in use, in percent, from which noeviction would soon refuse writes. The
-/// advice is then to make room first.
-const FULL: u128 = 70;
-
-/// What to do while the memory is almost full.
-const MAKE_ROOM: &str = "Do not set noeviction now: Redis would refuse the writes of all clients as \
-    soon as its memory is full. Move these keys to a server of their own with maxmemory-policy \
-    noeviction. Or make room first: raise maxmemory, or move other data away.";
-
-/// What to do without maxmemory.
-const SET_LIMIT: &str = "Set a limit well above the memory in use and well below that of the host: \
-    first `CONFIG SET maxmemory-policy noeviction`, because Redis evicts locks with another policy, \
-    then `CONFIG SET maxmemory BYTES`, both on each server and replica, and in redis.conf.";
-
 pub(super) fn eviction_policy(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let policy = policy(node)?;
     if policy == "noeviction" {
@@ -34,15 +20,10 @@ pub(super) fn eviction_policy(node: &NodeFacts, _: &DeploymentFacts) -> FactResu
     let limit = maxmemory(node)?;
     if limit == 0 {
         let fact = format!("maxmemory-policy is {policy}, but maxmemory is 0");
-        return Ok(CheckJudgement::note(fact)
-            .with_consequence("As soon as maxmemory is set, Redis deletes locks and results."));
+        return Ok(CheckJudgement::note(fact));
     }
-    let found = CheckJudgement::error(format!("maxmemory-policy is {policy}"))
-        .with_fault(ModelledFault::Eviction);
-    // Whether there is room has to be known.
-    let used = node.number("used_memory").map_or(u128::MAX, u128::from);
-    let is_full = used.saturating_mul(100) >= u128::from(limit) * FULL;
-    Ok(if is_full { found.with_remedy(MAKE_ROOM) } else { found })
+    Ok(CheckJudgement::error(format!("maxmemory-policy is {policy}"))
+        .with_fault(ModelledFault::Eviction))
 }
 
 /// The eviction policy. Some managed services leave it out of INFO, or empty.
@@ -61,9 +42,7 @@ pub(super) fn maxmemory(node: &NodeFacts) -> FactResult<u64> {
 pub(super) fn headroom(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let limit = maxmemory(node)?;
     if limit == 0 {
-        return Ok(CheckJudgement::note("maxmemory is 0, so Redis has no memory limit")
-            .with_consequence("If the host runs out of memory, the system may kill Redis.")
-            .with_remedy(SET_LIMIT));
+        return Ok(CheckJudgement::note("maxmemory is 0, so Redis has no memory limit"));
     }
     let percent = u128::from(node.number("used_memory")?) * 100 / u128::from(limit);
     // Exact numbers would differ from node to node, and in every run.

@@ -19,8 +19,7 @@ pub(super) fn of_user(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<C
         return Err(without_schema());
     }
     check_asked(facts)?;
-    let fact = format!("user {} may send every command of the steps and of idemctl", rights.user);
-    Ok(CheckJudgement::ok(fact))
+    Ok(CheckJudgement::fine())
 }
 
 /// The refusal if no schema is in use.
@@ -75,7 +74,7 @@ fn of_service_on(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJ
     let account = rights.account.clone().ok_or_else(|| unasked("ACL GETUSER"))??;
     if account.get("flags").is_some_and(|flags| flags.iter().any(|flag| flag == "off")) {
         let fact = format!("user {} is off, so it cannot log in", rights.user);
-        return Ok(CheckJudgement::error(fact).with_remedy("Switch it on."));
+        return Ok(CheckJudgement::error(fact));
     }
     let mut certain = rights.clone();
     certain.denied.retain(|denied| !has_other_way(denied, &rights));
@@ -83,11 +82,7 @@ fn of_service_on(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJ
         return Ok(CheckJudgement::error(denials(&certain)).for_schemas(schemas_of(&certain)));
     }
     if !rights.denied.is_empty() {
-        return Ok(CheckJudgement::note(denials(&rights))
-            .with_consequence(
-                "A client that calls scripts with both EVALSHA and EVAL, as most do, fails.",
-            )
-            .for_schemas(schemas_of(&rights)));
+        return Ok(CheckJudgement::note(denials(&rights)).for_schemas(schemas_of(&rights)));
     }
     check_asked(facts)?;
     let patterns = account.get("keys").map(Vec::as_slice).unwrap_or_default();
@@ -106,8 +101,7 @@ fn of_service_on(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJ
         );
         return Err(RefusedFact::unknown("key patterns", why, "Compare them yourself."));
     }
-    let fact = format!("user {} may send every command of the steps", rights.user);
-    Ok(CheckJudgement::ok(fact))
+    Ok(CheckJudgement::fine())
 }
 
 /// True if the pattern certainly allows every Redis key with this prefix.

@@ -17,6 +17,8 @@ const TOLERANCE_MS: i64 = 1_000;
 const STATUSES: [&str; 3] =
     ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"];
 
+const NO_REPLICA: &str = "the server has no replica";
+
 pub(super) fn writes(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let mut reasons = Vec::new();
     if node.info("role")? == "slave" && node.info("slave_read_only")? == "1" {
@@ -55,7 +57,7 @@ pub(super) fn writes(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<CheckJ
         }
     }
     if reasons.is_empty() {
-        return Ok(CheckJudgement::ok("nothing makes the server refuse writes"));
+        return Ok(CheckJudgement::fine());
     }
     Ok(CheckJudgement::error(format!("it refuses writes: {}", reasons.join(", "))))
 }
@@ -64,8 +66,7 @@ pub(super) fn persistence(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<C
     for status in STATUSES {
         let value = node.info(status)?;
         if value != "ok" {
-            return Ok(CheckJudgement::error(format!("{status} is {value}"))
-                .with_remedy("Look for the reason in the server's log, such as a full disk."));
+            return Ok(CheckJudgement::error(format!("{status} is {value}")));
         }
     }
     let has_aof = match node.info("aof_enabled") {
@@ -99,15 +100,11 @@ pub(super) fn replication(node: &NodeFacts, _: &DeploymentFacts) -> FactResult<C
         } else {
             CheckJudgement::error("the server is a replica that is cut off from its master")
         };
-        return Ok(found
-            .with_consequence("Its data and settings need not be those of the master.")
-            .with_remedy("Run doctor on the master."));
+        return Ok(found);
     }
     let replicas = node.replicas()?;
     if replicas == 0 {
-        return Ok(CheckJudgement::note("the server has no replica")
-            .with_consequence("If this server fails, no other one takes over.")
-            .with_remedy("Add a replica, and Sentinels or a cluster for the failover."));
+        return Ok(CheckJudgement::note(NO_REPLICA));
     }
     let mut behind = Vec::new();
     let mut told = 0;
@@ -136,7 +133,7 @@ pub(super) fn failover_loss(node: &NodeFacts, _: &DeploymentFacts) -> FactResult
         return Err(RefusedFact::unknown("INFO replication", why, "Run doctor on the master."));
     }
     if node.replicas()? == 0 {
-        return Ok(CheckJudgement::ok("no replica can take over, so no failover loses writes"));
+        return Ok(CheckJudgement::ok(NO_REPLICA));
     }
     let least = node.config("min-replicas-to-write")?;
     if least == "0" {
@@ -165,13 +162,11 @@ pub(super) fn clock_local(node: &NodeFacts, facts: &DeploymentFacts) -> FactResu
             "Run doctor nearer to the server.",
         ));
     } else {
-        let fact = "the server's clock and this machine's differ by less than 1 s";
-        return Ok(CheckJudgement::ok(fact));
+        return Ok(CheckJudgement::fine());
     };
     let telling = facts.schemas_that(|schema| schema.may_contain_time());
     if telling.is_empty() {
-        return Ok(CheckJudgement::note(fact)
-            .with_consequence("No schema in use writes times into its values."));
+        return Ok(CheckJudgement::note(fact));
     }
     Ok(CheckJudgement::warning(fact).for_schemas(telling))
 }
@@ -183,17 +178,14 @@ fn signed(millis: u64) -> i64 {
 pub(super) fn commands(node: &NodeFacts, facts: &DeploymentFacts) -> FactResult<CheckJudgement> {
     let missing = node.missing_commands.clone()?;
     if missing.is_empty() {
-        let fact = "the server has all commands that the steps and idemctl send";
-        return Ok(CheckJudgement::ok(fact));
+        return Ok(CheckJudgement::fine());
     }
     let fact = format!("the server does not have {}", missing.join(", "));
     let schemas = facts.schemas_that(|schema| {
         sent_commands::of_schema(schema).iter().any(|sent| missing.contains(&sent.command))
     });
     if schemas.is_empty() {
-        return Ok(CheckJudgement::note(fact).with_consequence(
-            "No step in use needs it, but commands of idemctl or clients that send EVALSHA may.",
-        ));
+        return Ok(CheckJudgement::note(fact));
     }
     Ok(CheckJudgement::error(fact).for_schemas(schemas))
 }

@@ -190,23 +190,6 @@ fn eviction_is_unknown_if_the_limit_is() {
     gives("eviction-policy", sound, Fine);
 }
 
-/// Rule: with noeviction, a server that is full refuses all writes.
-#[test]
-fn noeviction_is_not_advised_while_the_memory_is_almost_full() {
-    let advice = |used: &str| {
-        let used = format!("used_memory:{used}");
-        let node = with(&["maxmemory:1000", "maxmemory_policy:allkeys-lru", &used]);
-        let found = statements(&deployment(vec![node]), "eviction-policy").swap_remove(0);
-        assert_eq!(found.judgement.severity, Error);
-        found.remedy().unwrap()
-    };
-    assert!(advice("699").contains("`CONFIG SET maxmemory-policy noeviction`"));
-    for used in ["700", "990", "unknown"] {
-        assert!(advice(used).starts_with("Do not set noeviction now"), "{used}");
-        assert!(!advice(used).contains("CONFIG SET"), "{used}");
-    }
-}
-
 /// Rule: a check that needs a schema is unknown if no key belongs to a known one.
 #[test]
 fn keys_of_no_known_schema_are_not_in_order() {

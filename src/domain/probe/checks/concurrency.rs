@@ -1,7 +1,8 @@
 //! Requests at the same time.
 
 use super::judging::{
-    Executions, compare, fail, fail_by_number, inconclusive, pass, showing, statuses,
+    Executions, NOT_COUNTED, OTHER_PAYLOAD, compare, fail, fail_by_number, inconclusive, pass,
+    showing, statuses,
 };
 use crate::domain::probe::message::{ProbeAnswer, ProbeExchange, ProbeRequest, counted};
 use crate::domain::probe::probe_check::{
@@ -133,7 +134,7 @@ pub(super) fn different_payloads(made: &MadeSteps<'_>) -> Judged {
         return showing(judged, &shown);
     }
     // Otherwise a validation error would look like a mismatch.
-    made.success(0, "the other payload with a key of its own")?;
+    made.success(0, OTHER_PAYLOAD)?;
     let named = &task.profile.statuses;
     let wanted = match named.mismatch.is_empty() {
         true => "a 4xx".to_owned(),
@@ -200,7 +201,7 @@ fn check_one(count: &ProbeStepResult, words: &str) -> Judged<()> {
         Some(Ok(0)) => inconclusive(format!("a request has no effect yet ({words})")),
         Some(Ok(more)) => fail_by_number(format!("a request executed {more} times ({words})")),
         Some(Err(why)) => inconclusive(why.clone()),
-        None => inconclusive("the effects were not counted"),
+        None => inconclusive(NOT_COUNTED),
     }
 }
 

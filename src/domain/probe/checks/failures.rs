@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::judging::{
-    answer_of, compare, fail, inconclusive, not_applicable, pass, reported, showing, success,
+    ANOTHER_RESULT, answer_of, compare, fail, inconclusive, not_applicable, pass, reported,
+    showing, success,
 };
 use crate::domain::probe::message::ProbeOutcome;
 use crate::domain::probe::probe_check::ProbeAction::{
@@ -73,7 +74,7 @@ pub(super) fn early(made: &MadeSteps<'_>) -> Judged {
             && answer.is_success()
             && compare(made.task, first, answer) == Ok(false)
         {
-            return showing(fail("the retry got another result"), &[(1, 0), place]);
+            return showing(fail(ANOTHER_RESULT), &[(1, 0), place]);
         }
     }
     if !overlap[1].was_sent_before_answer_of(&overlap[0]) {
@@ -94,11 +95,14 @@ pub(super) fn early(made: &MadeSteps<'_>) -> Judged {
 
 pub(super) fn error(made: &MadeSteps<'_>) -> Judged {
     let failed = made.answer(1)?;
-    if failed.status < 500 {
+    if failed.status < 400 {
         return not_applicable(format!("the failing payload got {}", failed.status));
     }
     let retry = made.answer(2)?;
     let said = format!("after {}, the retry got {}", failed.status, retry.status);
+    if failed.status < 500 && retry.status >= 500 {
+        return fail(said);
+    }
     made.not_twice(&said)?;
     let is_same = retry.status == failed.status && retry.body.has_same_bytes(&failed.body);
     if is_same

@@ -1,6 +1,6 @@
 //! What a service does if its record is lost or replaced.
 
-use super::judging::{answer_of, compare, fail, inconclusive, pass, showing};
+use super::judging::{ANOTHER_RESULT, answer_of, compare, fail, inconclusive, pass, showing};
 use crate::domain::probe::probe_check::ProbeAction::{
     Count, Fault, FaultDuring, Send, SendUntilFree, TakeFaultBack,
 };
@@ -92,7 +92,7 @@ pub(super) fn foreign_value(made: &MadeSteps<'_>) -> Judged {
     let Ok(retry) = made.answer(3) else { return inconclusive(said) };
     let compared = compare(made.task, first, retry);
     if retry.is_success() && compared == Ok(false) {
-        return fail(format!("the retry got another result; {said}"));
+        return fail(format!("{ANOTHER_RESULT}; {said}"));
     }
     if was_kept.is_err() || retry.is_overload() {
         return inconclusive(said);
@@ -116,7 +116,7 @@ pub(super) fn expired_result(made: &MadeSteps<'_>) -> Judged {
     match compare(made.task, first, retry) {
         _ if !retry.is_success() => inconclusive(said),
         Ok(true) => pass("the retry got the first result"),
-        Ok(false) => fail("the retry got another result"),
+        Ok(false) => fail(ANOTHER_RESULT),
         Err(why) => inconclusive(why),
     }
 }

@@ -13,6 +13,14 @@ pub(super) enum Executions {
     Unknown(String),
 }
 
+pub(super) const ANOTHER_RESULT: &str = "the retry got another result";
+
+pub(super) const TOO_LONG: &str = "a body is too long to compare";
+
+pub(super) const NOT_COUNTED: &str = "the effects were not counted";
+
+pub(super) const OTHER_PAYLOAD: &str = "the other payload with a key of its own";
+
 pub(super) fn pass(message: impl Into<String>) -> Judged {
     Ok(ProbeJudgement::new(ProbeVerdict::Pass, message))
 }
@@ -58,7 +66,7 @@ pub(super) fn compare(
         true if baseline.replays_equal => return Ok(false),
         // A time or a signed URL, which changes with each answer, shows no execution.
         true => "their results differ, but so do those of a request and its retry",
-        false if !one.is_whole || !other.is_whole => "a body is too long to compare",
+        false if !one.is_whole || !other.is_whole => TOO_LONG,
         false if baseline.tells_results_apart => return Ok(true),
         false => "the answers agree, but so do those of two different keys",
     };
@@ -116,7 +124,7 @@ impl<'a> MadeSteps<'a> {
         }
         let mut counts = self.results.iter().filter_map(|result| result.effects.as_ref());
         let (Some(before), Some(after)) = (counts.next(), counts.next_back()) else {
-            return Executions::Unknown("the effects were not counted".to_owned());
+            return Executions::Unknown(NOT_COUNTED.to_owned());
         };
         match (before, after) {
             (Ok(before), Ok(after)) => match after.checked_sub(*before) {

@@ -1,6 +1,6 @@
 //! A retry after the request completed.
 
-use super::judging::{compare, fail, inconclusive, not_applicable, pass};
+use super::judging::{TOO_LONG, compare, fail, inconclusive, not_applicable, pass};
 use crate::domain::duration::exact;
 use crate::domain::probe::message::ProbeAnswer;
 use crate::domain::probe::probe_check::ProbeAction::{Count, Send, SendUntilFree, Wait};
@@ -44,7 +44,7 @@ pub(super) fn status(made: &MadeSteps<'_>) -> Judged {
 pub(super) fn body(made: &MadeSteps<'_>) -> Judged {
     let (first, retry) = pair(made)?;
     if !first.is_whole || !retry.is_whole {
-        return inconclusive("a body is too long to compare");
+        return inconclusive(TOO_LONG);
     }
     if !first.body.is_same(&retry.body) {
         return fail("the retry got another body");

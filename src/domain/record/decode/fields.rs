@@ -152,13 +152,7 @@ impl FieldSource<'_> {
         let is_time = !text.starts_with(b"-")
             && !text.eq_ignore_ascii_case(b"nan")
             && millis(&text, format.expires_at.as_ref()?.unit).is_some();
-        if is_time {
-            None
-        } else if field.is_empty() {
-            Some("it is not a time".into())
-        } else {
-            Some(format!("`{field}` is not a time").into())
-        }
+        if is_time { None } else { Some(format!("`{field}` is not a time").into()) }
     }
 
     /// The stored response, if the format has one.

@@ -10,6 +10,10 @@ use crate::domain::schema::{
     BodyEncoding, BodyIs, Encoding, HeadersAs, Schema, State, Template, Timestamp, ValueFormat,
 };
 
+const OTHER_TYPE: &str = "is not of the type that the service writes";
+
+const OTHER_HEADER: &str = "has a header of another type than the service writes";
+
 /// Why the service may fail to decode a field of the response in a whole result; `None` if nothing
 /// shows that.
 pub(super) fn response_field(
@@ -33,7 +37,7 @@ pub(super) fn response_field(
         && !(is_text(&found) || found == Json::Null)
         && writes_fingerprint_as_text(schema, format)
     {
-        return Some(format!("`{path}` is not a text, and the service writes one"));
+        return Some(format!("`{path}` {OTHER_TYPE}"));
     }
     let times =
         [(&fields.created_at, decoded.created_ms), (&fields.completed_at, decoded.completed_ms)];
@@ -52,8 +56,7 @@ pub(super) fn response_field(
         && format.encoding() != Encoding::Hash
         && template_of(schema, format).is_some_and(Template::writes_expiry_as_number)
     {
-        let path = &expires_at.field;
-        return Some(format!("`{path}` is a text, and the service writes a number"));
+        return Some(format!("`{}` {OTHER_TYPE}", expires_at.field));
     }
     if let Some(path) = &fields.headers
         && let Some(found) = document.pointer(path)
@@ -97,12 +100,12 @@ fn status(
         }
         Json::String(text) if text.parse::<i64>().is_err() => Some("is not a status"),
         Json::String(_) if template_of(schema, format)?.writes_status_as_number() => {
-            Some("is a text, and the service writes a number")
+            Some(OTHER_TYPE)
         }
         Json::String(_) => None,
         other => match other.as_i64() {
             // Many servers refuse to send any other.
-            Some(status) if !HTTP_STATUSES.contains(&status) => Some("is not a status of HTTP"),
+            Some(status) if !HTTP_STATUSES.contains(&status) => Some("is not a status"),
             Some(_) => None,
             None => Some("is not a status"),
         },
@@ -145,7 +148,7 @@ fn headers(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'
         Json::Array(items) if items.is_empty() && format.encoding() == Encoding::Php => {
             return None;
         }
-        Json::Array(_) => return Some("is a list, and the service writes an object"),
+        Json::Array(_) => return Some(OTHER_TYPE),
         _ => return None,
     };
     let is_single = schema.write.headers_as == HeadersAs::One;
@@ -154,20 +157,20 @@ fn headers(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'
             // Symfony has `null` in such a list.
             Json::Array(items) if are_lists => {
                 if !items.iter().all(|item| is_text(item) || *item == Json::Null) {
-                    return Some("has a header that is not a list of texts");
+                    return Some(OTHER_HEADER);
                 }
             }
-            _ if are_lists => return Some("has a header that is not a list of texts"),
-            Json::Array(_) if is_single => return Some("has a header that is not one text"),
+            _ if are_lists => return Some(OTHER_HEADER),
+            Json::Array(_) if is_single => return Some(OTHER_HEADER),
             Json::Array(items) => {
                 if !items.iter().all(is_header_text) {
-                    return Some("has a header that is not a text or a list of texts");
+                    return Some(OTHER_HEADER);
                 }
             }
             Json::String(_) | Json::Bytes(_) => {}
             // Node.js keeps the type of a number that the handler set.
             Json::Number(_) if !is_single => {}
-            _ => return Some("has a header that is not a text"),
+            _ => return Some(OTHER_HEADER),
         }
     }
     None
@@ -189,11 +192,7 @@ fn body(schema: &Schema, format: &ValueFormat, found: &Json<'_>) -> Option<&'sta
         return None;
     }
     if format.body_encoding == BodyEncoding::Bytes {
-        return if bytes_of_numbers(found).is_some() {
-            None
-        } else {
-            Some("is not an array of bytes")
-        };
+        return if bytes_of_numbers(found).is_some() { None } else { Some(OTHER_TYPE) };
     }
     let bytes = match found {
         Json::String(text) => text.as_bytes(),

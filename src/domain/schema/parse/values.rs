@@ -143,7 +143,7 @@ fn derived_encoding(raw: &RawValue) -> Checked<Encoding> {
 fn check_tests(raw: &RawValue, encoding: Encoding) -> Checked<()> {
     let asks_for_fields = !raw.fields_are.is_empty() || !raw.has.is_empty();
     if asks_for_fields && !encoding.has_fields() {
-        return wrong("`where` and `has` need fields; use `equals` with encoding = \"text\"");
+        return wrong(has_no_fields(encoding));
     }
     if encoding != Encoding::Text && raw.equals.is_some() {
         return wrong("`equals` compares the whole text; use `where` for fields").at("equals");
@@ -195,12 +195,14 @@ fn check_pointer(path: &str, encoding: Encoding) -> Checked<()> {
         return Ok(());
     }
     if !encoding.has_fields() {
-        return wrong(format!(
-            "{} has no fields; write \"\" for the whole value",
-            encoding.as_str()
-        ));
+        return wrong(has_no_fields(encoding));
     }
     check_start(path)
+}
+
+/// The error about a field of a value without fields.
+fn has_no_fields(encoding: Encoding) -> String {
+    format!("{} has no fields; write \"\" for the whole value", encoding.as_str())
 }
 
 fn check_start(path: &str) -> Checked<()> {
@@ -240,11 +242,10 @@ fn closed_fields(raw: &RawValue, encoding: Encoding) -> Checked<Option<ClosedFie
         }
     }
     if raw.required.is_none() && raw.optional.is_none() {
-        if !raw.null.is_empty() {
-            return wrong("`null` needs `required` or `optional`").at("null");
-        }
-        if raw.strict {
-            return wrong("`strict` needs `required` or `optional`").at("strict");
+        for (name, is_there) in [("null", !raw.null.is_empty()), ("strict", raw.strict)] {
+            if is_there {
+                return wrong(format!("`{name}` needs `required` or `optional`")).at(name);
+            }
         }
         return Ok(None);
     }
@@ -282,10 +283,7 @@ fn allow(closed: &mut ClosedFields, path: &str) {
 
 fn check_field(path: &str, encoding: Encoding) -> Checked<()> {
     if !encoding.has_fields() {
-        let name = encoding.as_str();
-        return wrong(format!(
-            "{name} has no fields; `required`, `optional` and `null` need encoding = \"json\""
-        ));
+        return wrong(has_no_fields(encoding));
     }
     check_start(path)
 }
