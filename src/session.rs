@@ -24,6 +24,9 @@ use crate::store::{
 };
 use crate::terminal::ui::Ui;
 
+/// The hint for a command that puts load on its server.
+pub(crate) const USE_SANDBOX: &str = "pass --sandbox to use a temporary local Redis";
+
 /// How long to wait for replicas if the operator sets no limit. It must be shorter than the reply
 /// timeout (5 s by default), because the reply to WAIT may come only at the end of this time.
 const WAIT: Duration = Duration::from_secs(1);
@@ -253,12 +256,11 @@ impl Session {
 
     /// Checks that no context protects the server from load.
     fn refuse_load(&self) -> Result<(), CommandError> {
-        let hint = "pass --sandbox to use a temporary local Redis";
-        self.permit().map_err(|stop| stop.hint(hint))?;
+        self.permit().map_err(|stop| stop.hint(USE_SANDBOX))?;
         if self.settings.is_protected() {
             let message =
                 format!("{}; idemctl does not put load on it", self.settings.protection());
-            return Err(CommandError::usage(message).hint(hint));
+            return Err(CommandError::usage(message).hint(USE_SANDBOX));
         }
         Ok(())
     }

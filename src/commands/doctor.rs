@@ -259,11 +259,8 @@ fn accepted(session: &Session, file: &Path) -> Result<Vec<Acceptance>> {
     let shown = file.display();
     let text = files::read_text(file, LARGEST_ACCEPTED)
         .map_err(|error| CommandError::usage(format!("--accept: {shown}: {error}")))?;
-    parse_acceptances(&text, today).map_err(|why| {
-        CommandError::usage(format!("--accept: {shown}: {why}"))
-            .hint("`idemctl help doctor` shows the format of the file")
-            .into()
-    })
+    parse_acceptances(&text, today)
+        .map_err(|why| CommandError::usage(format!("--accept: {shown}: {why}")).into())
 }
 
 /// Adds to each statement with a fault what `explore` finds for the schemas in use with this fault

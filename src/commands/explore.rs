@@ -21,7 +21,7 @@ use crate::exit::{CommandError, Exit};
 use crate::explore::SearchLimits;
 use crate::interrupt::Interrupt;
 use crate::render::exploration::{self as render, ShownExplorations};
-use crate::session::Session;
+use crate::session::{Session, USE_SANDBOX};
 use crate::sim::TEST_KEYS_LIVE;
 use crate::sim::exploration::{ExplorationPlace, ExplorationTask, usual_faults};
 
@@ -196,7 +196,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         let stop = CommandError::usage(
             "explore does not run on a cluster, because a node does not serve every key",
         );
-        return Err(stop.hint("pass --sandbox to explore on a temporary local Redis").into());
+        return Err(stop.hint(USE_SANDBOX).into());
     }
     // On a server that others use, a random name keeps the key apart from every other key.
     let unique = format!("idemctl-explore-{}", Uuid::new_v4().simple()).into_bytes();

@@ -40,7 +40,7 @@ use serde_json::{Map, Value};
 use crate::args::{FollowArgs, KeysArgs, Output, ScanArgs, SchemaArgs, ThresholdArgs};
 use crate::domain::diagnosis::OVERSIZED_BYTES;
 use crate::domain::record::{GivenKey, Record, name};
-use crate::domain::schema::{Catalog, PayloadUse};
+use crate::domain::schema::Catalog;
 use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::record::PageOptions;
@@ -435,15 +435,6 @@ fn report_no_record(
         let mut schemas = catalog.chosen().iter();
         if schemas.any(|schema| schema.takes_prefix && !schema.has_fixed_prefix()) {
             session.ui.hint("if your deployment puts a prefix before its keys, pass --prefix");
-        }
-        for schema in catalog.chosen() {
-            if schema.service.payload == Some(PayloadUse::InKey) {
-                session.ui.hint(&format!(
-                    "the keys of {} are hashes that include the payload; pass such a hash, not the \
-                    client's key",
-                    schema.name
-                ));
-            }
         }
     } else if let Some((why, hint)) = GivenKey::word(&found.given[..]).excluded_because(catalog) {
         session.ui.status(&format!("{key}: {why}"));

@@ -13,7 +13,7 @@ use crate::domain::step::cluster_problem;
 use crate::exit::{self, CommandError, Exit};
 use crate::interrupt::Interrupt;
 use crate::render::race as render;
-use crate::session::Session;
+use crate::session::{Session, USE_SANDBOX};
 use crate::sim::{self, Connections, NotConnected, RaceEnd, RaceResult, TEST_KEYS_LIVE};
 use crate::store::Client;
 
@@ -223,7 +223,7 @@ fn runnable(
     }
     if runnable.is_empty() {
         return Err(CommandError::usage("no schema can be raced on this cluster")
-            .hint("pass --sandbox to race on a temporary local Redis")
+            .hint(USE_SANDBOX)
             .into());
     }
     Ok(runnable)

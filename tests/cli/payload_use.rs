@@ -25,8 +25,7 @@ fn a_payload_in_the_key_has_a_record_of_its_own() {
     run.shows("a request with another payload has another Redis key");
     assert!(!run.all().contains("wrong-answer  payload-mismatch"), "{}", run.all());
     // The client's key alone does not find the record.
-    let run = server.idemctl(&["inspect", "client-key", "--schema", "idempo"]).exits(1);
-    run.says("the keys of idempo are hashes that include the payload");
+    server.idemctl(&["inspect", "client-key", "--schema", "idempo"]).exits(1);
 }
 
 /// Rule: a service may store several ranges of statuses.

@@ -107,7 +107,6 @@ fn another_machine_that_counts_effects_has_to_be_named_too() {
     let confirmed = [&words[..], &["--yes", "counts.invalid", "--only", "replay-status"]].concat();
     // It is confirmed, and the name cannot be resolved.
     let run = probe(&confirmed).exits(2);
-    run.says("idemctl asked before the first request");
     assert!(!run.stderr.contains("add --yes"), "{}", run.all());
 }
 
@@ -294,7 +293,7 @@ fn bad_requests_are_usage_errors() {
         (&["http://127.0.0.1/", "-p", "1"], "named together"),
         (&["http://127.0.0.1/", "--effects", "http://u:sesame@127.0.0.1/"], "--effects contains"),
         (&["http://127.0.0.1/", "-H", "X-A: a\u{1}b"], "a character that HTTP forbids"),
-        (&["http://u:sesame@127.0.0.1:99999/", "--key-parameter", "k"], "the URL is not valid"),
+        (&["http://u:sesame@127.0.0.1:99999/", "--key-parameter", "k"], "URL: "),
         (&["http://127.0.0.1/", "--sandbox"], "your service does not use"),
         (&["http://127.0.0.1/", "--later", "0s"], "longer than zero"),
         (&["http://127.0.0.1/a", "--other-path", "refunds"], "must be a path such as /refunds"),

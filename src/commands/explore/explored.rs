@@ -11,7 +11,7 @@ use crate::args::SchemaArgs;
 use crate::domain::exploration::{Assumption, Fault, FaultBudget, MAX_WORKERS, ScheduleToken};
 use crate::domain::schema::{Catalog, Schema};
 use crate::exit::CommandError;
-use crate::session::Session;
+use crate::session::{Session, USE_SANDBOX};
 use crate::sim::exploration::unexplorable_because;
 
 /// The schemas to explore, two schemas together, or histories to replay.
@@ -166,9 +166,7 @@ pub(super) fn permits(args: &ChosenArgs, budget: FaultBudget, is_private: bool) 
                 server",
                 fault.as_str()
             );
-            return Err(CommandError::usage(message)
-                .hint("pass --sandbox to explore on a temporary local Redis")
-                .into());
+            return Err(CommandError::usage(message).hint(USE_SANDBOX).into());
         }
     }
     Ok(())

@@ -81,7 +81,7 @@ impl EffectsOracle {
 /// An error of the command, without what it wrote to stderr, which may contain a secret.
 fn failed(why: &str) -> String {
     let short = why.split(": ").next().unwrap_or_default();
-    format!("--effects: {short}; run the command by hand to see more")
+    format!("--effects: {short}")
 }
 
 /// The number in an answer: a text, the one number of a JSON object, or what the pointer names.

@@ -181,10 +181,9 @@ pub(super) fn check_path(path: &str, request: &ProbeRequest) -> Result<(), Comma
     let is_path = path.starts_with('/') && !path.starts_with("//");
     let has_more = path.contains(['?', '#', '\\']) || path.contains(|c: char| c.is_control());
     if !is_path || has_more {
-        return Err(CommandError::usage("--other-path must be a path such as /refunds")
-            .hint("idemctl sends it to the host of URL, with the query of URL"));
+        return Err(CommandError::usage("--other-path must be a path such as /refunds"));
     }
-    let url = Url::parse(&request.url).map_err(|why| CommandError::usage(why.to_string()))?;
+    let url = Url::parse(&request.url).map_err(|why| CommandError::usage(format!("URL: {why}")))?;
     let key = request.key.as_deref().unwrap_or_default();
     let mut other = url.clone();
     other.set_path(&path.replace(KEY_MARK, key));

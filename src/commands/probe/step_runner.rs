@@ -344,10 +344,7 @@ impl StepRunner {
         &mut self,
         task: &ProbeTask,
     ) -> Result<Option<String>, CommandError> {
-        let drift = self.drift_of(&task.new_key(), IDLE).await.map_err(|why| {
-            CommandError::usage(why)
-                .hint("idemctl asked before the first request; nothing was sent")
-        })?;
+        let drift = self.drift_of(&task.new_key(), IDLE).await.map_err(CommandError::usage)?;
         self.first_count = self.last_count.map_or(0, |(count, _)| count);
         Ok(drift)
     }

@@ -156,15 +156,14 @@ impl<'a> UndoCandidates<'a> {
         if totals.says_what_was_left || !totals.is_told && backup_of_unended(operation).is_some() {
             return Ok(());
         }
-        let hint = match totals.backup.as_deref().filter(|file| Path::new(file).is_file()) {
-            Some(file) => format!("to restore its backup, run `idemctl restore {}`", word(file)),
-            None => "inspect its records; `idemctl log` names the operations before it".to_owned(),
-        };
+        let backup = totals.backup.as_deref().filter(|file| Path::new(file).is_file());
+        let hint = backup
+            .map(|file| format!("to restore its backup, run `idemctl restore {}`", word(file)));
         let message = format!(
             "cannot undo {}, because the audit log does not record the values after its changes",
             operation.name()
         );
-        Err(CommandError::usage(message).hint(hint))
+        Err(CommandError { hint, ..CommandError::usage(message) })
     }
 }
 

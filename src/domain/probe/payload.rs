@@ -97,7 +97,7 @@ fn other_text(text: &str) -> String {
 /// Why the check is not applicable.
 pub(super) fn with_path(request: &ProbeRequest, path: &str) -> Result<ProbeRequest, String> {
     let key = request.key.as_deref().unwrap_or_default();
-    let mut url = Url::parse(&request.url).map_err(|why| why.to_string())?;
+    let mut url = Url::parse(&request.url).map_err(|why| format!("URL: {why}"))?;
     // The query stays, and so does the host, whatever the path is.
     url.set_path(&path.replace(KEY_MARK, key));
     let other = ProbeRequest { url: url.into(), ..request.clone() };

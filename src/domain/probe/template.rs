@@ -148,7 +148,7 @@ fn with_member(body: &[u8], pointer: &str, text: Option<&str>) -> Result<Vec<u8>
 
 /// The URL with this parameter in its query, or without it.
 fn with_parameter(url: &str, name: &str, text: Option<&str>) -> Result<String, String> {
-    let mut url = Url::parse(url).map_err(|why| why.to_string())?;
+    let mut url = Url::parse(url).map_err(|why| format!("URL: {why}"))?;
     let mut others = Vec::new();
     for (known, value) in url.query_pairs() {
         if known != name {
