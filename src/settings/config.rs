@@ -32,6 +32,8 @@ pub(crate) struct ContextConfig {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) password_file: Option<PathBuf>,
+    /// A command that prints the password.
+    pub(crate) password_command: Option<String>,
     pub(crate) sentinel: SentinelConfig,
     pub(crate) tls: TlsConfig,
     pub(crate) schema: Vec<String>,
@@ -222,6 +224,10 @@ impl ContextConfig {
 
     fn target(&self) -> Option<Target> {
         Target::parse(self.url.as_deref()?)
+    }
+
+    pub(super) fn names_a_program(&self) -> bool {
+        self.password_command.is_some()
     }
 
     pub(super) fn holds_a_password(&self) -> bool {

@@ -10,6 +10,7 @@ use super::config::ContextConfig;
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
+use super::password_command;
 use super::tls_settings::TlsSettings;
 use super::url::Url;
 use crate::args::ConnectionArgs;
@@ -27,6 +28,8 @@ pub(super) struct Server {
     pub(crate) db: Sourced<i64>,
     pub(crate) user: Sourced<Option<String>>,
     pub(crate) password: Sourced<Option<Secret>>,
+    /// The option or field with the command that prints the password, and the command.
+    pub(crate) password_command: Option<(&'static str, String)>,
     pub(crate) sentinel: SentinelLogin,
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
@@ -60,7 +63,14 @@ impl Server {
         let mut warnings = Vec::new();
         let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
         let user = login::user(args, context, url.as_ref());
-        if user.value.is_some() && password.value.is_none() && !args.askpass {
+        let command = match password.origin {
+            Origin::Flag(name) => args.password_command.clone().map(|command| (name, command)),
+            Origin::Context(name) if password.value.is_none() => {
+                context.password_command.clone().map(|command| (name, command))
+            }
+            _ => None,
+        };
+        if user.value.is_some() && password.origin == Origin::Default {
             return Err(CommandError::usage(
                 "a user needs a password: without one Redis ignores the user",
             )
@@ -94,6 +104,7 @@ impl Server {
             db,
             user,
             password,
+            password_command: command,
             sentinel,
             timeout,
             connect_timeout,
@@ -120,6 +131,10 @@ impl Server {
             db: self.db.value,
             user: self.user.value.clone(),
             password: self.password.value.as_ref().map(|password| password.reveal().to_owned()),
+            credentials: self
+                .password_command
+                .as_ref()
+                .map(|(name, command)| password_command::credentials(name, command)),
             timeout: self.timeout.value,
             connect_timeout: self.connect_timeout.value,
             tls: self.tls.value.as_ref().map(|tls| Tls::new(tls.options())),

@@ -36,6 +36,9 @@ impl Settings {
         if password.is_none() && self.asks_password() {
             password = Some("asked for".to_owned());
         }
+        if server.password_command.is_some() {
+            password = Some("from a command".to_owned());
+        }
         let mut rows = vec![
             ("config", file.map(shown), Origin::Default),
             (

@@ -17,6 +17,7 @@ pub use self::change::restore::{KeyResult, RestoreOutcome, Return};
 pub(crate) use self::change::set_words;
 pub use self::change::{Change, KeyAction, Outcome, PriorValue, Writer};
 pub use self::cluster::client::{Client, connect};
+pub use self::connection::credentials::{Credentials, LogIn};
 pub use self::connection::permit::Access;
 pub(crate) use self::connection::permit::{Permit, Writable};
 pub(crate) use self::connection::sentinels::Sentinels;

@@ -73,6 +73,7 @@ mod own_expiry_leases;
 mod own_schema;
 mod own_steps;
 mod pairs;
+mod password_command;
 mod payload_use;
 mod prefix;
 mod printed;

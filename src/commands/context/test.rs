@@ -72,7 +72,8 @@ pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
     test.server(session, &client).await?;
     let user = session.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
-    let with = if session.settings.target().password.is_some() {
+    let target = session.settings.target();
+    let with = if target.password.is_some() || target.credentials.is_some() {
         "with a password"
     } else {
         "without a password"

@@ -87,6 +87,7 @@ impl Sentinels {
                 db: 0,
                 user: self.user.clone(),
                 password: self.password.clone(),
+                credentials: None,
                 client_options: ClientOptions::default(),
                 ..like.clone()
             });

@@ -8,6 +8,7 @@ use std::time::Duration;
 use redis::{ConnectionAddr, IntoConnectionInfo as _};
 
 use super::client_options::ClientOptions;
+use super::credentials::Credentials;
 use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
 use super::trace::Trace;
@@ -33,6 +34,8 @@ pub struct Target {
     /// The ACL user; `None` is the default user.
     pub user: Option<String>,
     pub password: Option<String>,
+    /// The log-ins of a program, instead of the password.
+    pub credentials: Option<Credentials>,
     /// How long to wait for a reply.
     pub timeout: Duration,
     /// How long to wait for a connection. The TLS handshake may take the same time again.
@@ -65,6 +68,7 @@ impl Target {
             db: 0,
             user: None,
             password: None,
+            credentials: None,
             timeout: DEFAULT_TIMEOUT,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             tls: None,
