@@ -51,6 +51,10 @@ pub(crate) struct ContextConfig {
     /// How long clients or queues may send a request again.
     #[serde(deserialize_with = "span")]
     pub(crate) retry_window: Option<Duration>,
+    /// A command that gets the first and the last line of each operation in the audit log.
+    pub(crate) audit_command: Option<String>,
+    /// False if changes go on where this command fails.
+    pub(crate) audit_required: Option<bool>,
     /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
     /// True if the operator must type the context's name before changes.
@@ -227,7 +231,7 @@ impl ContextConfig {
     }
 
     pub(super) fn names_a_program(&self) -> bool {
-        self.password_command.is_some()
+        self.password_command.is_some() || self.audit_command.is_some()
     }
 
     pub(super) fn holds_a_password(&self) -> bool {

@@ -101,6 +101,11 @@ impl Settings {
         ] {
             rows.push(self.field(name, Some(by.is_some().to_string()), by));
         }
+        if let Some((_, is_required)) = self.audit_command() {
+            rows.push(self.field("audit_command", Some("set".to_owned()), Some(own)));
+            let by = context.audit_required.map(|_| own);
+            rows.push(self.field("audit_required", Some(is_required.to_string()), by));
+        }
         let window = context.retry_window.map(exact);
         rows.push(self.field("retry_window", window, Some(own)));
         let color = context.color.map(|color| color.as_str().to_owned());
