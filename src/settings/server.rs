@@ -34,6 +34,7 @@ pub(super) struct Server {
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
     pub(crate) tls: Sourced<Option<TlsSettings>>,
+    pub(crate) address_map: Arc<Vec<(Address, Address)>>,
     /// True if idemctl must refuse a server that is not a cluster node.
     pub(crate) only_cluster: bool,
     pub(crate) warnings: Vec<String>,
@@ -98,6 +99,8 @@ impl Server {
             (None, None) => Sourced::default(0),
         };
         let (timeout, connect_timeout) = timeouts(args, context)?;
+        let map = context.address_map.iter();
+        let address_map = map.map(|(from, to)| (from.address(), to.address())).collect();
         let only_cluster = args.cluster;
         Ok(Self {
             address,
@@ -109,6 +112,7 @@ impl Server {
             timeout,
             connect_timeout,
             tls,
+            address_map: Arc::new(address_map),
             only_cluster,
             warnings,
         })
@@ -139,6 +143,7 @@ impl Server {
             connect_timeout: self.connect_timeout.value,
             tls: self.tls.value.as_ref().map(|tls| Tls::new(tls.options())),
             only_cluster: self.only_cluster,
+            address_map: Arc::clone(&self.address_map),
             ..Target::new(self.address())
         }
     }

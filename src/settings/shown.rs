@@ -63,6 +63,11 @@ impl Settings {
         if let Some(tls) = &tls.value {
             rows.extend(of_tls(tls));
         }
+        if !server.address_map.is_empty() {
+            let pairs = server.address_map.iter().map(|(from, to)| format!("{from} = {to}"));
+            let pairs = pairs.collect::<Vec<_>>().join(", ");
+            rows.push(("address_map", Some(pairs), Origin::Context("address_map")));
+        }
         if let Ok(folder) = self.state_dir() {
             for name in ["audit", "backups"] {
                 let folder = folder.join(name);

@@ -20,7 +20,7 @@ pub use self::cluster::client::{Client, connect};
 pub use self::connection::credentials::{Credentials, LogIn};
 pub use self::connection::permit::Access;
 pub(crate) use self::connection::permit::{Permit, Writable};
-pub(crate) use self::connection::sentinels::Sentinels;
+pub(crate) use self::connection::sentinels::{Sentinels, host_and_port};
 pub use self::connection::target::{Address, NO_URL, Target};
 pub(crate) use self::connection::target::{DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT};
 pub(crate) use self::connection::tls::{Tls, TlsOptions};

@@ -11,6 +11,7 @@
 mod support;
 
 mod acl;
+mod address_map;
 mod addresses;
 mod adopt;
 mod advice;

@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::cluster::Cluster;
+use crate::support::sentinel::Watched;
 use crate::support::{FOREVER, Home, Run, Server, free_port, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
@@ -40,9 +42,7 @@ fn answering<R>(
 
 /// Gives the user `ops` the password of this run in place of all others, and cuts the connections of the former one.
 fn rotate(server: &Server, run: usize) {
-    let password = format!(">{}", password(run));
-    let words = ["ACL", "SETUSER", "ops", "on", "resetpass", &password, "~*", "&*", "+@all"];
-    server.send::<()>(&words.map(str::as_bytes));
+    set_password(server, run);
     server.send::<i64>(&[b"CLIENT", b"KILL", b"USER", b"ops"]);
 }
 
@@ -134,6 +134,39 @@ fn a_list_outlives_the_users_with_which_it_began() {
     assert_eq!(run.text().lines().count(), 20_000);
     assert!(runs > 10, "{runs}");
     keeps_the_secret(&run);
+}
+
+/// Gives the user `ops` of a server the password of this run in place of all others.
+fn set_password(server: &Server, run: usize) {
+    let password = format!(">{}", password(run));
+    let words = ["ACL", "SETUSER", "ops", "on", "resetpass", &password, "~*", "&*", "+@all"];
+    server.send::<()>(&words.map(str::as_bytes));
+}
+
+/// Rule: all nodes of a cluster get the newest password, and Sentinels, whose log-in is another one, none.
+#[test]
+fn every_node_gets_the_newest_password_and_no_sentinel_does() {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..300).map(|number| (format!("idem:{number}"), DONE)), FOREVER);
+    for node in 0..3 {
+        cluster.node(node).send::<()>(&[b"ACL", b"SETUSER", b"default", b"resetkeys"]);
+    }
+    let change = |run| {
+        (0..3).for_each(|node| set_password(cluster.node(node), run));
+        short(run)
+    };
+    let port = cluster.port(0).to_string();
+    let (run, runs) = answering(cluster.node(0).folder(), change, |command| {
+        let words = ["-p", &port, "--password-command", command, "--timeout", "20s"];
+        cluster.node(0).unnamed(&[&words[..], &["list", "-o", "name"]].concat())
+    });
+    assert_eq!(run.exits(0).text().lines().count(), 300);
+    assert!(runs > 3, "{runs}");
+
+    let watched = Watched::start(1);
+    set_password(watched.server(0), 7);
+    let words = ["--user", "ops", "--password-command", "echo s3cret-7-", "list"];
+    watched.server(0).unnamed(&[&["-u", &watched.url()], &words[..]].concat()).exits(0);
 }
 
 #[test]

@@ -48,6 +48,9 @@ pub struct Target {
     pub sentinels: Option<Arc<Sentinels>>,
     /// The optional requests that this server refuses, shared by all its connections.
     pub client_options: ClientOptions,
+    /// Where sockets are opened instead of at these addresses, such as those that the nodes of a
+    /// cluster announce. Nothing else uses it.
+    pub address_map: Arc<Vec<(Address, Address)>>,
     /// The receiver of a report on each command.
     pub trace: Option<Trace>,
 }
@@ -75,6 +78,7 @@ impl Target {
             only_cluster: false,
             sentinels: None,
             client_options: ClientOptions::default(),
+            address_map: Arc::default(),
             trace: None,
         }
     }
