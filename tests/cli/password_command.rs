@@ -96,6 +96,36 @@ fn a_purge_outlives_the_passwords_with_which_it_began() {
     }
 }
 
+/// Rule: a connection that is cut between the look and the change is replaced if its password is no longer valid. If it is,
+/// there is another server perhaps, and the change is not made.
+#[test]
+fn a_connection_that_was_cut_is_replaced_only_for_another_password() {
+    for (changes, code) in [(true, 0), (false, 7)] {
+        let server = holding(3);
+        let file = server.folder().join("password");
+        let renew = |run| {
+            if changes || run == 0 {
+                rotate(&server, run);
+                fs::write(&file, password(run)).unwrap();
+            } else {
+                server.send::<i64>(&[b"CLIENT", b"KILL", b"USER", b"ops"]);
+            }
+            String::new()
+        };
+        renew(0);
+        let (run, runs) = answering(server.folder(), renew, |command| {
+            let says = format!(
+                "user = \"ops\"\npassword_command = \"cat {}\"\naudit_command = {command:?}",
+                file.display()
+            );
+            let keys = ["express/00000", "express/00001", "express/00002"];
+            server.in_context("here", &says, &[&["purge", "--yes"], &keys[..]].concat())
+        });
+        keeps_the_secret(&run.exits(code));
+        assert_eq!((server.size() == 0, runs), (changes, 2));
+    }
+}
+
 /// Rule: WAIT counts the changes of its own connection, so that of another one proves nothing.
 #[test]
 fn replicas_are_not_asked_on_a_connection_that_took_the_place_of_another() {

@@ -183,7 +183,8 @@ impl Connection {
 
     /// Logs in again if the program has given, or now has to give, another log-in. For connections
     /// between two requests: no reply is awaited, and no key is watched. True if the server had
-    /// closed this connection, because its log-in was no longer valid, and it was opened anew.
+    /// closed this connection, its log-in is no longer valid, and it was opened anew. If the log-in
+    /// is valid, there is another reason, such as another server at this address.
     ///
     /// # Errors
     /// The program failed, or the errors of [`Self::open`]; the next request must not be sent.
@@ -193,17 +194,21 @@ impl Connection {
         }
         let Some(newest) = self.newest_log_in(None).await? else { return Ok(false) };
         if newest.number == self.log_in_number {
+            if self.has_unread().await.is_ok() {
+                return Ok(false);
+            }
+        } else {
+            match self.log_in().await {
+                Err(StoreError::Unreachable { .. }) => {}
+                done => return done.map(|()| false),
+            }
+        }
+        let reopened = Self::open(&self.target.clone()).await?;
+        if reopened.log_in_number == self.log_in_number {
             return Ok(false);
         }
-        match self.log_in().await {
-            Err(StoreError::Unreachable { .. }) => {
-                let target = self.target.clone();
-                *self = Self::open(&target).await?;
-                self.reopened_at = Some(Instant::now());
-                Ok(true)
-            }
-            done => done.map(|()| false),
-        }
+        *self = Self { reopened_at: Some(Instant::now()), ..reopened };
+        Ok(true)
     }
 
     /// The same for a connection whose requests are queued. True if there is a reply to it.
