@@ -7,19 +7,18 @@ use crate::support::{Home, Run, free_port, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
 
-/// A cluster whose nodes announce ports on which nobody listens, and these ports.
-fn unreachable() -> (Cluster, Vec<u16>) {
+/// A cluster whose second and third node announce ports on which nobody listens, and these ports.
+fn unreachable() -> (Cluster, [u16; 2]) {
     let cluster = Cluster::start(3);
     let entries = (0..30).map(|number| (format!("idempotency:k{number}"), DONE));
     cluster.fill(entries, 80_000_000);
-    let announced: Vec<_> = (0..3).map(|_| free_port()).collect();
-    for (index, port) in announced.iter().enumerate() {
-        cluster.announce(index, *port);
-    }
-    for index in 0..3 {
-        until("every node hears of all ports", || {
-            let nodes: String = cluster.node(index).send(&[b"CLUSTER", b"NODES"]);
-            announced.iter().all(|port| nodes.contains(&format!("127.0.0.1:{port}@")))
+    let announced = [free_port(), free_port()];
+    cluster.announce(1, announced[0]);
+    cluster.announce(2, announced[1]);
+    for (node, other) in [(1, 2), (2, 1)] {
+        until("the others hear of the ports", || {
+            let nodes: String = cluster.node(node).send(&[b"CLUSTER", b"NODES"]);
+            nodes.contains(&format!(":{}@", announced[other - 1]))
         });
     }
     (cluster, announced)
@@ -37,44 +36,37 @@ fn run(home: &Home, port: u16, says: &str, words: &[&str]) -> Run {
 fn a_cluster_is_read_and_changed_where_the_map_leads() {
     let (cluster, announced) = unreachable();
     let home = Home::with("");
-    let pairs: Vec<_> = (0..3)
-        .map(|index| {
-            format!("\"127.0.0.1:{}\" = \"127.0.0.1:{}\"", announced[index], cluster.port(index))
-        })
-        .collect();
-    let map = format!("address_map = {{ {} }}", pairs.join(", "));
+    let pair = |index: usize| {
+        format!("\"127.0.0.1:{}\" = \"127.0.0.1:{}\"", announced[index - 1], cluster.port(index))
+    };
+    let map = format!("address_map = {{ {}, {} }}", pair(1), pair(2));
 
-    let nowhere = run(&home, announced[0], "", &["list"]).exits(5);
-    nowhere.says(format!("cannot reach Redis at 127.0.0.1:{}/0", announced[0]));
-    let half = run(&home, cluster.port(0), "", &["list"]).exits(5);
-    assert!(
-        announced.iter().any(|port| half
-            .stderr
-            .contains(&format!("Redis at 127.0.0.1:{port}/0: connection refused"))),
-        "{}",
-        half.all()
-    );
+    let nowhere = run(&home, cluster.port(0), "", &["list"]).exits(3);
+    let refused = |port| format!("Redis at 127.0.0.1:{port}/0: connection refused");
+    nowhere.says(refused(announced[0])).says(refused(announced[1]));
 
     let here = |words: &[&str]| {
-        let run = run(&home, announced[0], &map, words).exits(0);
-        for index in 0..3 {
-            assert!(!run.all().contains(&cluster.port(index).to_string()), "{}", run.all());
+        let run = run(&home, cluster.port(0), &map, words).exits(0);
+        for index in [1, 2] {
+            assert!(
+                !run.all().contains(&format!("127.0.0.1:{}", cluster.port(index))),
+                "{}",
+                run.all()
+            );
         }
         run
     };
     let listed = here(&["list", "-o", "name"]);
     assert_eq!(listed.text().lines().count(), 30, "{}", listed.all());
-    for port in &announced {
+    for port in announced {
         listed.says(format!("debug: 127.0.0.1:{port}/0"));
     }
-    let far = (0..30).map(|number| format!("k{number}"));
-    let far = far.into_iter().find(|key| cluster.owner(&format!("idempotency:{key}")) == 2);
-    let far = far.unwrap();
+    let mut keys = (0..30).map(|number| format!("k{number}"));
+    let far = keys.find(|key| cluster.owner(&format!("idempotency:{key}")) == 2).unwrap();
     here(&["inspect", &far, "--schema", "go-middleware"]).says("MOVED").shows(&far);
     here(&["purge", "--all", "--yes"]).says("30 of 30 records purged");
     assert_eq!(cluster.size(), 0);
-    let log = std::fs::read_to_string(home.path().join(".local/state/idemctl/audit/log.jsonl"));
-    assert!(log.unwrap().contains(&format!("\"server\":\"127.0.0.1:{}/0\"", announced[0])));
+    run(&home, announced[0], &map, &["list"]).exits(0);
 }
 
 #[test]

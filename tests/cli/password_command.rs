@@ -199,6 +199,31 @@ fn every_node_gets_the_newest_password_and_no_sentinel_does() {
     watched.server(0).unnamed(&[&["-u", &watched.url()], &words[..]].concat()).exits(0);
 }
 
+/// Rule: a node that was not asked for want of a password is not taken for a server without a cluster.
+#[test]
+fn a_command_that_fails_once_never_shows_a_part_as_the_whole() {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..30).map(|number| (format!("idem:{number}"), DONE)), FOREVER);
+    let port = cluster.port(0).to_string();
+    for fails_at in 1..8 {
+        let folder = tempfile::tempdir().unwrap();
+        let change = |run| {
+            (0..3).for_each(|node| set_password(cluster.node(node), run));
+            if run == fails_at { String::new() } else { short(run) }
+        };
+        let (run, _) = answering(folder.path(), change, |command| {
+            let words = ["-p", &port, "--password-command", command, "--timeout", "20s"];
+            cluster.node(0).unnamed(&[&words[..], &["list", "-o", "name"]].concat())
+        });
+        let is_whole = run.text().lines().count() == 30;
+        assert!(
+            [3, 4].contains(&run.code) || run.code == 0 && is_whole,
+            "{fails_at}: {}",
+            run.all()
+        );
+    }
+}
+
 #[test]
 fn a_watch_outlives_the_password_with_which_it_began() {
     let server = holding(1);
@@ -294,7 +319,9 @@ fn a_command_is_stored_in_a_context_and_is_not_for_another_server() {
     let home = Home::with("");
     let set = ["context", "set", "here", "-u", &server.url(), "--user", "ops"];
     home.run(&[&set[..], &["--password-command", "echo s3cret-7-"]].concat()).exits(0);
-    home.run(&["context", "test", "here"]).exits(0).shows("ops, with a password");
+    home.run(&["context", "test", "here"])
+        .exits(0)
+        .shows("ops, or the user that the command prints, with a password");
     home.run(&["--context", "here", "-u", &other.url(), "list"]).exits(0);
     assert_eq!(other.calls("auth"), 0);
 }

@@ -158,6 +158,7 @@ fn is_passing(error: &StoreError) -> bool {
     match error {
         // The named server is still a replica, or is starting.
         StoreError::ErrorReply { code, .. } => code == "READONLY" || code == "LOADING",
+        StoreError::NoPassword { .. } => false,
         error => error.lost_the_reply(),
     }
 }
