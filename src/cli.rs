@@ -174,6 +174,9 @@ pub fn main(words: impl Iterator<Item = OsString>) -> Exit {
     }
     let mut session = Session::new(settings, ui);
     let ended = run(&mut session, root.command, &root.options.connection);
+    if let Some(why) = session.not_audited.get() {
+        session.ui.warning(&format!("the change was made, but not audited: {why}"));
+    }
     session.ui.detail(&format!("took {:.3} s", started.elapsed().as_secs_f64()));
     match ended {
         Ok(exit) => settle(&mut session.ui, exit),

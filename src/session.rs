@@ -5,6 +5,7 @@ pub mod key_list;
 pub(crate) mod operations;
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
@@ -40,6 +41,8 @@ pub struct Session {
     has_shown_server: bool,
     /// True after the warning about schemas that are left out.
     warned: bool,
+    /// Why the audit command did not get a change that was made without it.
+    pub(crate) not_audited: Arc<OnceLock<String>>,
     /// True after idemctl has checked which contexts protect the server.
     knows_guards: bool,
 }
@@ -52,6 +55,7 @@ impl Session {
             sandbox: None,
             has_shown_server: false,
             warned: false,
+            not_audited: Arc::default(),
             knows_guards: false,
         }
     }

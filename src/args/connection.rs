@@ -101,6 +101,16 @@ pub(crate) struct ConnectionArgs {
     )]
     pub(crate) pass_file: Option<PathBuf>,
 
+    /// Command that prints the password, or JSON with `password`, and maybe `username` and
+    /// `expires_in` (seconds)
+    #[arg(
+        long,
+        global = true,
+        value_name = "CMD",
+        conflicts_with_all = ["password", "askpass", "pass_file"]
+    )]
+    pub(crate) password_command: Option<String>,
+
     /// Do not warn about a password on the command line
     #[arg(long, global = true)]
     pub(crate) no_auth_warning: bool,

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 
+use super::audit_command::AuditCommand;
 use crate::args::{ChangeArgs, ConfirmArgs};
 use crate::domain::change::provenance::Provenance;
 use crate::domain::hex::hex;
@@ -33,6 +34,8 @@ const ELSEWHERE: &str = "set XDG_STATE_HOME to another folder for backups and th
 pub struct AuditLog {
     /// The audit folder; `None` where the operator goes on without a log.
     folder: Option<PathBuf>,
+    /// The program that gets the first and the last line, too.
+    command: Option<AuditCommand>,
     /// The beginning of the run, as the log will have it.
     begin: Begin,
     /// True once the log says that the run begins to change something.
@@ -90,7 +93,7 @@ impl AuditLog {
             reason: args.reason.clone(),
             ..Begin::default()
         };
-        Self { folder, begin, ..Self::default() }
+        Self { folder, command: AuditCommand::of(session), begin, ..Self::default() }
     }
 
     /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
@@ -124,23 +127,30 @@ impl AuditLog {
     /// the first does nothing.
     ///
     /// # Errors
-    /// Usage: the log cannot be written, so nothing may be changed.
+    /// Usage: the log cannot be written, or the audit command failed, so nothing may be changed.
     pub async fn begin(
         &mut self,
         server: &str,
         backup: Option<&str>,
         now: SystemTime,
     ) -> Result<(), CommandError> {
-        let Some(folder) = self.folder.clone().filter(|_| !self.has_begun) else { return Ok(()) };
+        if self.has_begun {
+            return Ok(());
+        }
         self.begin.at = humantime::format_rfc3339_millis(now).to_string();
         server.clone_into(&mut self.begin.server);
         self.begin.backup = backup.map(str::to_owned);
         self.begin.from.clone_from(&self.server);
         let mut line = Vec::new();
         push_line(&mut line, &Mark::Begin(Box::new(self.begin.clone())));
+        if let Some(command) = &self.command {
+            command.begin(&line).await?;
+        }
         self.digest.update(&line);
         let op = self.begin.op.clone();
-        if let Err(error) = on_disk(move || append::begin(&folder, &op, line)).await {
+        if let Some(folder) = self.folder.clone()
+            && let Err(error) = on_disk(move || append::begin(&folder, &op, line)).await
+        {
             let error = CommandError::usage(error.to_string());
             return Err(error.changed_nothing().hint(ELSEWHERE));
         }
@@ -167,13 +177,13 @@ impl AuditLog {
     /// Waits until all lines are on the disk, and writes that the run has ended.
     ///
     /// # Errors
-    /// Partial: the changes were made, and the log may lack some of them.
+    /// Partial: the changes were made, and the log may lack some of them, or the audit command
+    /// failed.
     pub async fn end(&mut self, now: SystemTime) -> Result<(), CommandError> {
         self.settle().await?;
-        let Some(folder) = self.folder.clone().filter(|_| self.has_begun) else { return Ok(()) };
         // A run without an end counts as one that was killed, so that `undo` reads its backup, which
         // contains the changes that the log lacks.
-        if self.lacks_changes {
+        if !self.has_begun || self.lacks_changes {
             return Ok(());
         }
         let state = match self.stops_early {
@@ -192,18 +202,23 @@ impl AuditLog {
                 sha256: hex(&self.digest.clone().finalize()),
             }),
         );
-        let gave_expiries = self.gave_expiries;
-        // The details contain every change already. Without this line, the run counts as one that
-        // was killed, which does no harm.
-        let _ = on_disk(move || {
-            if gave_expiries {
-                // Lines that stay longer do no harm.
-                let _ = expiries::drop_expired(&folder, now);
-            }
-            append::end(&folder, line)
-        })
-        .await;
-        Ok(())
+        if let Some(folder) = self.folder.clone() {
+            let (gave_expiries, line) = (self.gave_expiries, line.clone());
+            // The details contain every change already. Without this line, the run counts as one
+            // that was killed, which does no harm.
+            let _ = on_disk(move || {
+                if gave_expiries {
+                    // Lines that stay longer do no harm.
+                    let _ = expiries::drop_expired(&folder, now);
+                }
+                append::end(&folder, line)
+            })
+            .await;
+        }
+        match &self.command {
+            Some(command) => command.end(&line).await,
+            None => Ok(()),
+        }
     }
 
     /// Writes, before Redis keys get another expiry, their identities and about when they will

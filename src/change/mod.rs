@@ -1,6 +1,7 @@
 //! What commands that change records share: confirmation, accounting for each change,
 //! changing many records, and making a service's own step on one record.
 
+mod audit_command;
 mod audit_log;
 pub mod bulk;
 pub(crate) mod completion;

@@ -14,7 +14,7 @@ use crate::domain::duration::parse_duration;
 use crate::domain::schema::ttl::parse_ttl_or_none;
 use crate::domain::secret::Secret;
 use crate::render::style::NameColor;
-use crate::store::Target;
+use crate::store::{Address, Target, host_and_port};
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -32,8 +32,12 @@ pub(crate) struct ContextConfig {
     pub(crate) user: Option<String>,
     pub(crate) password: Option<Secret>,
     pub(crate) password_file: Option<PathBuf>,
+    /// A command that prints the password.
+    pub(crate) password_command: Option<String>,
     pub(crate) sentinel: SentinelConfig,
     pub(crate) tls: TlsConfig,
+    /// Where servers are reached, by the addresses that they announce.
+    pub(crate) address_map: BTreeMap<HostPort, HostPort>,
     pub(crate) schema: Vec<String>,
     /// The prefix of the keys of every schema whose templates contain `{prefix}` and whose steps do
     /// not.
@@ -49,6 +53,10 @@ pub(crate) struct ContextConfig {
     /// How long clients or queues may send a request again.
     #[serde(deserialize_with = "span")]
     pub(crate) retry_window: Option<Duration>,
+    /// A command that gets the first and the last line of each operation in the audit log.
+    pub(crate) audit_command: Option<String>,
+    /// False if changes go on where this command fails.
+    pub(crate) audit_required: Option<bool>,
     /// The settings for `check`, which its options override.
     pub(crate) check: CheckConfig,
     /// True if the operator must type the context's name before changes.
@@ -88,6 +96,26 @@ pub(crate) struct CheckConfig {
     pub(crate) overdue: Option<Duration>,
     /// The same values as `--include`.
     pub(crate) include: Vec<IncludedAlarm>,
+}
+
+/// `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HostPort(String, u16);
+
+impl HostPort {
+    pub(super) fn address(&self) -> Address {
+        Address::Tcp(self.0.clone(), self.1)
+    }
+}
+
+impl<'de> Deserialize<'de> for HostPort {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match host_and_port(&text) {
+            Some((host, port)) => Ok(Self(host, port)),
+            None => Err(de::Error::custom(format!("\"{text}\": write HOST:PORT"))),
+        }
+    }
 }
 
 /// `excess-ttl=CRITICAL`.
@@ -222,6 +250,10 @@ impl ContextConfig {
 
     fn target(&self) -> Option<Target> {
         Target::parse(self.url.as_deref()?)
+    }
+
+    pub(super) fn names_a_program(&self) -> bool {
+        self.password_command.is_some() || self.audit_command.is_some()
     }
 
     pub(super) fn holds_a_password(&self) -> bool {

@@ -396,6 +396,13 @@ impl Settings {
         own.or(context.retry_window)
     }
 
+    /// The command that gets the beginning and the end of each operation, and whether nothing is
+    /// changed if it fails.
+    pub(crate) fn audit_command(&self) -> Option<(&str, bool)> {
+        let context = &self.server_context.context;
+        Some((context.audit_command.as_deref()?, context.audit_required.unwrap_or(true)))
+    }
+
     /// The context's settings for `check`.
     pub(crate) fn check(&self) -> &CheckConfig {
         &self.server_context.context.check

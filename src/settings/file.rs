@@ -1,7 +1,7 @@
 //! The config file: its path, its content, and the lines of its fields.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::config::{Config, ContextConfig};
@@ -62,6 +62,12 @@ impl ConfigFile {
         let text = files::read_text(&path, LARGEST).map_err(|error| cannot_read(&path, &error))?;
         let mut config: Config =
             toml::from_str(&text).map_err(|error| invalid(&path, &text, &error))?;
+        if config.contexts.values().any(ContextConfig::names_a_program) && others_can_write(&path) {
+            let message =
+                format!("{} names a command to run, and can be written by others", path.display());
+            return Err(CommandError::usage(message)
+                .hint("make it writable only to you: its owner is you or root, and chmod go-w"));
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         for written in config.contexts.values_mut().flat_map(ContextConfig::paths) {
             // A relative path refers to the folder of the file, wherever the command runs.
@@ -194,6 +200,13 @@ pub(super) fn others_can_read(path: &Path) -> bool {
     let Ok(data) = std::fs::metadata(path) else { return false };
     // A pipe or a device, such as `/dev/stdin`, does not keep the secret.
     data.is_file() && data.permissions().mode() & 0o044 != 0
+}
+
+/// True if a user other than this one and root can write the file.
+fn others_can_write(path: &Path) -> bool {
+    let Ok(data) = std::fs::metadata(path) else { return true };
+    let is_own = data.uid() == 0 || data.uid() == rustix::process::geteuid().as_raw();
+    !is_own || data.mode() & 0o022 != 0
 }
 
 /// The beginning of an item. A table without a line of its own begins with its first field.

@@ -53,6 +53,7 @@ impl Invocation {
             ("-n", args.db.map(|db| db.to_string())),
             ("--user", args.user.clone()),
             ("--pass-file", shown(pass_file)),
+            ("--password-command", args.password_command.clone()),
             ("--cacert", shown(tls.cacert.as_ref())),
             ("--cacertdir", shown(tls.cacertdir.as_ref())),
             ("--cert", shown(tls.cert.as_ref())),

@@ -63,6 +63,10 @@ pub(super) fn password(
     if args.askpass {
         return Ok(Sourced::new(None, Origin::Flag("--askpass")));
     }
+    // The command runs when idemctl connects.
+    if args.password_command.is_some() {
+        return Ok(Sourced::new(None, Origin::Flag("--password-command")));
+    }
     let (file, from, origin) = match (&args.pass_file, &context.password_file) {
         (Some(file), _) => (Some(file), "--pass-file", Origin::Flag("--pass-file")),
         (None, file) => {
@@ -83,6 +87,9 @@ pub(super) fn password(
             Ok(found(Secret::from(password), Origin::Variable("REDISCLI_AUTH")))
         }
         (_, None, Some(password)) => Ok(found(password.clone(), Origin::Context("password"))),
+        _ if context.password_command.is_some() => {
+            Ok(Sourced::new(None, Origin::Context("password_command")))
+        }
         (Some((password, origin)), ..) if file.is_none() => Ok(found(password, origin)),
         _ => in_file(file, from, origin, warnings),
     }

@@ -12,6 +12,7 @@ mod invocation;
 mod login;
 mod origin;
 mod password;
+mod password_command;
 mod resolved;
 mod server;
 mod server_context;

@@ -10,7 +10,7 @@ use crate::files;
 
 /// Longer than any password. The limit keeps a wrong path, such as that of a device without an end,
 /// from filling the memory.
-const LONGEST: u64 = 64 * 1024;
+pub(super) const LONGEST: u64 = 64 * 1024;
 
 /// The first line of a file, or of stdin if the file is `-`, and a warning about the file if there
 /// is one.
@@ -25,20 +25,29 @@ pub(super) fn from_file(path: &Path, from: &str) -> Result<(Secret, Option<Strin
     let Ok(text) = String::from_utf8(bytes) else {
         return Err(unusable(path, from, "a password is UTF-8 text"));
     };
-    // Editors end the line with LF or CR LF, which is not a part of the password.
-    let password = text.strip_suffix('\n').unwrap_or(&text);
-    let password = password.strip_suffix('\r').unwrap_or(password);
-    if password.is_empty() {
-        return Err(unusable(path, from, "there is no password in it"));
-    }
-    if password.contains('\n') {
-        return Err(unusable(path, from, "it has more than one line"));
-    }
+    let password = only_line(&text).map_err(|why| unusable(path, from, why))?;
     let mut warning = None;
     if !is_stdin && others_can_read(path) {
         warning = Some(format!("{} {READABLE} {}", path.display(), chmod(path)));
     }
     Ok((Secret::from(password), warning))
+}
+
+/// The only line of a text, without its end.
+///
+/// # Errors
+/// It is empty, or there are more lines.
+pub(super) fn only_line(text: &str) -> Result<&str, &'static str> {
+    // Editors end the line with LF or CR LF, which is not a part of the password.
+    let line = text.strip_suffix('\n').unwrap_or(text);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    if line.is_empty() {
+        return Err("there is no password in it");
+    }
+    if line.contains('\n') {
+        return Err("it has more than one line");
+    }
+    Ok(line)
 }
 
 fn unusable(path: &Path, from: &str, why: &str) -> CommandError {

@@ -10,6 +10,7 @@ use super::config::ContextConfig;
 use super::environment::Environment;
 use super::login::{self, SentinelLogin};
 use super::origin::{Origin, Sourced, pick};
+use super::password_command;
 use super::tls_settings::TlsSettings;
 use super::url::Url;
 use crate::args::ConnectionArgs;
@@ -27,10 +28,13 @@ pub(super) struct Server {
     pub(crate) db: Sourced<i64>,
     pub(crate) user: Sourced<Option<String>>,
     pub(crate) password: Sourced<Option<Secret>>,
+    /// The option or field with the command that prints the password, and the command.
+    pub(crate) password_command: Option<(&'static str, String)>,
     pub(crate) sentinel: SentinelLogin,
     pub(crate) timeout: Sourced<Duration>,
     pub(crate) connect_timeout: Sourced<Duration>,
     pub(crate) tls: Sourced<Option<TlsSettings>>,
+    pub(crate) address_map: Arc<Vec<(Address, Address)>>,
     /// True if idemctl must refuse a server that is not a cluster node.
     pub(crate) only_cluster: bool,
     pub(crate) warnings: Vec<String>,
@@ -60,7 +64,14 @@ impl Server {
         let mut warnings = Vec::new();
         let password = login::password(args, environment, context, url.as_ref(), &mut warnings)?;
         let user = login::user(args, context, url.as_ref());
-        if user.value.is_some() && password.value.is_none() && !args.askpass {
+        let command = match password.origin {
+            Origin::Flag(name) => args.password_command.clone().map(|command| (name, command)),
+            Origin::Context(name) if password.value.is_none() => {
+                context.password_command.clone().map(|command| (name, command))
+            }
+            _ => None,
+        };
+        if user.value.is_some() && password.origin == Origin::Default {
             return Err(CommandError::usage(
                 "a user needs a password: without one Redis ignores the user",
             )
@@ -88,16 +99,20 @@ impl Server {
             (None, None) => Sourced::default(0),
         };
         let (timeout, connect_timeout) = timeouts(args, context)?;
+        let map = context.address_map.iter();
+        let address_map = map.map(|(from, to)| (from.address(), to.address())).collect();
         let only_cluster = args.cluster;
         Ok(Self {
             address,
             db,
             user,
             password,
+            password_command: command,
             sentinel,
             timeout,
             connect_timeout,
             tls,
+            address_map: Arc::new(address_map),
             only_cluster,
             warnings,
         })
@@ -120,10 +135,15 @@ impl Server {
             db: self.db.value,
             user: self.user.value.clone(),
             password: self.password.value.as_ref().map(|password| password.reveal().to_owned()),
+            credentials: self
+                .password_command
+                .as_ref()
+                .map(|(name, command)| password_command::credentials(name, command)),
             timeout: self.timeout.value,
             connect_timeout: self.connect_timeout.value,
             tls: self.tls.value.as_ref().map(|tls| Tls::new(tls.options())),
             only_cluster: self.only_cluster,
+            address_map: Arc::clone(&self.address_map),
             ..Target::new(self.address())
         }
     }

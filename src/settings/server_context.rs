@@ -170,7 +170,7 @@ impl ServerContext {
     /// protection.
     pub(super) fn throw_away(self) -> Self {
         // A warning colour would suggest that this is the context's server.
-        let context = ContextConfig { color: None, ..self.context };
+        let context = ContextConfig { color: None, audit_command: None, ..self.context };
         Self { context, stated_in: self.stated_in, ..Self::default() }
     }
 

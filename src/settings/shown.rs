@@ -36,6 +36,9 @@ impl Settings {
         if password.is_none() && self.asks_password() {
             password = Some("asked for".to_owned());
         }
+        if server.password_command.is_some() {
+            password = Some("from a command".to_owned());
+        }
         let mut rows = vec![
             ("config", file.map(shown), Origin::Default),
             (
@@ -59,6 +62,11 @@ impl Settings {
         rows.push(("tls", Some(tls.value.is_some().to_string()), tls.origin));
         if let Some(tls) = &tls.value {
             rows.extend(of_tls(tls));
+        }
+        if !server.address_map.is_empty() {
+            let pairs = server.address_map.iter().map(|(from, to)| format!("{from} = {to}"));
+            let pairs = pairs.collect::<Vec<_>>().join(", ");
+            rows.push(("address_map", Some(pairs), Origin::Context("address_map")));
         }
         if let Ok(folder) = self.state_dir() {
             for name in ["audit", "backups"] {
@@ -97,6 +105,11 @@ impl Settings {
             ("read_only", self.server_context.read_only_by.as_deref()),
         ] {
             rows.push(self.field(name, Some(by.is_some().to_string()), by));
+        }
+        if let Some((_, is_required)) = self.audit_command() {
+            rows.push(self.field("audit_command", Some("set".to_owned()), Some(own)));
+            let by = context.audit_required.map(|_| own);
+            rows.push(self.field("audit_required", Some(is_required.to_string()), by));
         }
         let window = context.retry_window.map(exact);
         rows.push(self.field("retry_window", window, Some(own)));

@@ -245,13 +245,15 @@ fn login_kept(
 ) -> Option<&'static str> {
     let now = Target::parse(url?)?;
     let then = Target::parse(before.url.as_deref()?)?;
-    if now.address == then.address || connection.pass_file.is_some() {
+    let is_new = connection.pass_file.is_some() || connection.password_command.is_some();
+    if now.address == then.address || is_new {
         return None;
     }
-    match (&before.password, &before.password_file) {
-        (Some(_), _) => Some("password"),
-        (None, Some(_)) => Some("password_file"),
-        (None, None) => None,
+    match (&before.password, &before.password_command, &before.password_file) {
+        (Some(_), ..) => Some("password"),
+        (None, Some(_), _) => Some("password_command"),
+        (None, None, Some(_)) => Some("password_file"),
+        (None, None, None) => None,
     }
 }
 
@@ -261,10 +263,11 @@ fn of_connection(url: Option<String>, connection: &ConnectionArgs) -> Vec<Settin
     let sentinel_user = connection.sentinel_user.clone().map(Value::from);
     // A TLS table already enables TLS, so `tls = true` is written only without one.
     let tls_flag = flag(tls.tls && tls.named().is_none());
-    let named: [(&[&str], Option<Value>); 14] = [
+    let named: [(&[&str], Option<Value>); 15] = [
         (&["url"], url.map(Value::from)),
         (&["user"], user),
         (&["password_file"], path_value(connection.pass_file.as_deref())),
+        (&["password_command"], connection.password_command.clone().map(Value::from)),
         (&["sentinel", "user"], sentinel_user),
         (&["sentinel", "password_file"], path_value(connection.sentinel_pass_file.as_deref())),
         (&["tls"], tls_flag),

@@ -44,7 +44,7 @@ fn the_example_of_the_readme_says_what_it_seems_to() {
     assert_eq!(prod("password"), (Some("set".to_owned()), format!("context prod, {config}:13")));
     assert_eq!(prod("tls").0.unwrap(), "true");
     assert_eq!(prod("tls.cacert").0.unwrap(), format!("{folder}/ca.crt"));
-    assert!(prod("tls.cacert").1.ends_with(":25"), "{:?}", prod("tls.cacert"));
+    assert!(prod("tls.cacert").1.ends_with(":29"), "{:?}", prod("tls.cacert"));
     assert_eq!(prod("deployment.go-chi.lock_ttl").0.unwrap(), "1m 30s");
     assert_eq!(prod("prefix").0.unwrap(), "pay:");
     assert_eq!(prod("connect_timeout").0.unwrap(), "2s");

@@ -11,9 +11,11 @@
 mod support;
 
 mod acl;
+mod address_map;
 mod addresses;
 mod adopt;
 mod advice;
+mod audit_command;
 mod audit_files;
 mod backups;
 mod begin_release;
@@ -73,6 +75,7 @@ mod own_expiry_leases;
 mod own_schema;
 mod own_steps;
 mod pairs;
+mod password_command;
 mod payload_use;
 mod prefix;
 mod printed;

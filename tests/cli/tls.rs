@@ -374,3 +374,24 @@ fn ipv6_and_names_are_checked_against_the_certificate() {
     secure.plain(&["-u", &format!("rediss://[::1]:{port}"), "--cacert", &ca, "list"]).exits(0);
     secure.plain(&["-h", "localhost", "-p", &port, "--tls", "--cacert", &ca, "list"]).exits(0);
 }
+
+/// Rule: a server that is reached elsewhere has to be the one that was named.
+#[test]
+fn a_certificate_is_for_the_announced_name_and_not_for_the_place_where_the_server_is_reached() {
+    for (names, code) in [(&["cache.internal"][..], 0), (NAMES, 5)] {
+        let Some(secure) = Secure::start_as(&[], |authority| authority.sign("server", names))
+        else {
+            return;
+        };
+        secure.server.configure(&format!(
+            "[contexts.far]\nurl = \"rediss://cache.internal:6390\"\ntls = {{ cacert = {:?} }}\n\
+             address_map = {{ \"cache.internal:6390\" = \"127.0.0.1:{}\" }}\n",
+            secure.authority.ca(),
+            secure.port
+        ));
+        let run = secure.plain(&["--context", "far", "list"]).exits(code);
+        if code == 5 {
+            run.says("is not for cache.internal but for");
+        }
+    }
+}

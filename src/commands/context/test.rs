@@ -71,8 +71,11 @@ pub(super) async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let client = session.connect().await?;
     let mut test = ContextTest { checks: Vec::new(), exit: Exit::Done };
     test.server(session, &client).await?;
-    let user = session.settings.target().user.clone().unwrap_or_else(|| "default".to_owned());
-    let with = if session.settings.target().password.is_some() {
+    let target = session.settings.target();
+    let user = target.user.clone().unwrap_or_else(|| "default".to_owned());
+    let with = if target.credentials.is_some() {
+        "or the user that the command prints, with a password"
+    } else if target.password.is_some() {
         "with a password"
     } else {
         "without a password"

@@ -12,6 +12,8 @@
 //! the call, the transaction reads the record once more, so that a second call of the same step can
 //! be guarded by the state after the first.
 
+use std::time::Instant;
+
 use redis::Value;
 
 use super::identity_commands::{IdentityCommands, send_asking};
@@ -209,7 +211,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         Ok(())
     }
 
-    async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
+    async fn wait_for_replicas(&mut self, writer: &Writer, _: Instant) -> Result<(), StoreError> {
         let missing = writer.wait_for_step(self.connection.as_mut()).await;
         if let GuardedOutcome::Made { not_replicated, .. } = &mut self.outcome {
             *not_replicated = missing;

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::domain::record::age::millis;
 use crate::domain::step::StepReply;
@@ -69,12 +69,16 @@ pub(super) trait ChangeAttempt {
         Err(StoreError::MasterUnknown { target: writer.name(), why: why.to_string() })
     }
 
-    /// Waits until as many replicas have the changes as the operator requires.
+    /// Waits until as many replicas have the changes since this moment as the operator requires.
     ///
     /// # Errors
     /// They did not have them in time. The changes remain made.
-    async fn wait_for_replicas(&mut self, writer: &Writer) -> Result<(), StoreError> {
-        writer.replicated(&self.changed_keys()).await
+    async fn wait_for_replicas(
+        &mut self,
+        writer: &Writer,
+        since: Instant,
+    ) -> Result<(), StoreError> {
+        writer.replicated(&self.changed_keys(), since).await
     }
 }
 
@@ -122,6 +126,7 @@ impl Writer {
         self.client().masters().await?;
         let before = self.client().slot_map();
 
+        let since = Instant::now();
         let sent = attempt.send(self).await;
         if !attempt.may_have_changed() {
             return sent;
@@ -142,7 +147,7 @@ impl Writer {
                 return attempt.after_unknown_master(self, why).await;
             }
         }
-        attempt.wait_for_replicas(self).await
+        attempt.wait_for_replicas(self, since).await
     }
 
     /// A client to read back a change whose reply was lost. Its connections are new, because the
@@ -203,9 +208,9 @@ impl Writer {
     }
 
     /// Waits for the replicas of the masters of these Redis keys, if the operator requires that.
-    async fn replicated(&self, changed: &[&[u8]]) -> Result<(), StoreError> {
+    async fn replicated(&self, changed: &[&[u8]], since: Instant) -> Result<(), StoreError> {
         match self.replicas {
-            Some((wanted, wait)) => self.client().replicated(changed, wanted, wait).await,
+            Some((wanted, wait)) => self.client().replicated(changed, wanted, wait, since).await,
             None => Ok(()),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::Value;
 use tokio::sync::OnceCell;
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// Waits until `wanted` replicas have the changes that this client made to the masters of these
-    /// Redis keys.
+    /// Redis keys, at the moment `since` or later.
     ///
     /// # Errors
     /// Fewer replicas acknowledged the changes in time, or the Redis user may not send WAIT.
@@ -150,6 +150,7 @@ impl Client {
         redis_keys: &[&[u8]],
         wanted: u32,
         wait: Duration,
+        since: Instant,
     ) -> Result<(), StoreError> {
         for indexes in self.by_master(redis_keys) {
             let master = self.master_of(redis_keys[indexes[0]]).await?;
@@ -157,6 +158,7 @@ impl Client {
             // nothing.
             let Some(node) = self.reached(&master) else { continue };
             let have = match node.ask(redis::cmd("WAIT").arg(wanted).arg(millis(wait))).await {
+                Ok(_) if node.was_reopened(since).await => 0,
                 Ok(have) => reply::integer(&have).unwrap_or(0),
                 // Without a reply, no replica is known to have the changes.
                 Err(error) if error.lost_the_reply() => 0,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use redis::{Cmd, Pipeline, Value};
 use tokio::sync::Mutex;
@@ -40,6 +41,11 @@ impl Node {
         &self.target
     }
 
+    /// True if the connection took the place of another one after this moment.
+    pub(in crate::store) async fn was_reopened(&self, since: Instant) -> bool {
+        self.connection.lock().await.reopened_at.is_some_and(|at| at >= since)
+    }
+
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {
         let mut pipeline = redis::pipe();
         pipeline.add_command(command.clone());
@@ -59,6 +65,10 @@ impl Node {
     ) -> Result<Vec<Result<Value, StoreError>>, StoreError> {
         if commands.is_empty() {
             return Ok(Vec::new());
+        }
+        if self.connection.lock().await.renew_log_in().await? {
+            // Its name and its options were those of the former connection.
+            self.greeted.store(false, Ordering::Relaxed);
         }
         let options = self.options_to_send().await?;
         let mut pipeline = commands;

@@ -154,6 +154,8 @@ impl Client {
                 None => return Err(self.unexpected("CLUSTER SLOTS")),
             },
             Err(error) if error.lost_the_reply() => return Err(error),
+            // The next request may log in with another password.
+            Err(error @ StoreError::Authentication { .. }) => return Err(error),
             // A busy server does not say whether it is a cluster node. If idemctl took it for a
             // single server, it would miss the keys of the other nodes.
             Err(error) if error.is_for_now() => return Err(error),

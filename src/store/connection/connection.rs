@@ -19,6 +19,7 @@ use redis::{Cmd, RedisError, Value};
 
 use super::bounds::{Bounds, MOST, Patience};
 use super::client_options::ClientOption;
+use super::credentials::Numbered;
 use super::diagnose;
 use super::permit::Writable;
 use super::reply;
@@ -47,6 +48,10 @@ pub fn pack<W: AsRef<[u8]>>(words: impl IntoIterator<Item = W>) -> Packed {
 pub struct Connection {
     transport: Transport,
     target: Target,
+    /// The number of its log-in, if a program gives it.
+    log_in_number: u64,
+    /// When this took the place of a connection that the server had closed.
+    pub(in crate::store) reopened_at: Option<Instant>,
     patience: Patience,
     /// The size limit of the reply that is read.
     bounds: Bounds,
@@ -102,6 +107,8 @@ impl Connection {
         let mut connection = Self {
             transport: Transport::new(socket),
             target: target.clone(),
+            log_in_number: 0,
+            reopened_at: None,
             patience: Patience::default(),
             bounds: Bounds::default(),
             owed: 0,
@@ -116,15 +123,50 @@ impl Connection {
     }
 
     async fn log_in(&mut self) -> Result<(), StoreError> {
+        let Some(newest) = self.newest_log_in(None).await? else {
+            return self.log_in_as(None).await;
+        };
+        match self.log_in_as(Some(&newest)).await {
+            // The password may have been replaced before its time. Nothing was sent yet.
+            Err(StoreError::Authentication { .. }) => {
+                let newer = self.newest_log_in(Some(newest.number)).await?;
+                self.log_in_as(newer.as_ref()).await
+            }
+            done => done,
+        }
+    }
+
+    async fn newest_log_in(
+        &mut self,
+        refused: Option<u64>,
+    ) -> Result<Option<Numbered>, StoreError> {
+        let Some(credentials) = &self.target.credentials else { return Ok(None) };
+        let newest = credentials.newest(refused).await;
+        newest
+            .map(Some)
+            .map_err(|why| StoreError::NoPassword { target: self.target.to_string(), why })
+    }
+
+    /// The request that logs in.
+    fn auth(&self, numbered: Option<&Numbered>) -> Option<Packed> {
+        let (mut user, mut password) = (&self.target.user, self.target.password.as_ref());
+        if let Some(Numbered { log_in, .. }) = numbered {
+            password = Some(&log_in.password);
+            if log_in.user.is_some() {
+                user = &log_in.user;
+            }
+        }
+        let mut auth = vec!["AUTH"];
+        auth.extend(user.as_deref());
+        auth.push(password?);
+        Some(pack(auth))
+    }
+
+    async fn log_in_as(&mut self, numbered: Option<&Numbered>) -> Result<(), StoreError> {
         let mut requests = Vec::new();
         let mut count = 0;
-        if let Some(password) = &self.target.password {
-            let mut auth = vec!["AUTH"];
-            if let Some(user) = &self.target.user {
-                auth.push(user);
-            }
-            auth.push(password);
-            requests.extend(pack(auth).0);
+        if let Some(Packed(auth)) = self.auth(numbered) {
+            requests.extend(auth);
             count += 1;
         }
         if self.target.db != 0 {
@@ -135,7 +177,54 @@ impl Connection {
         for reply in self.call_all(&requests, count).await? {
             self.no_error(reply)?;
         }
+        self.log_in_number = numbered.map_or(0, |numbered| numbered.number);
         Ok(())
+    }
+
+    /// Logs in again if the program has given, or now has to give, another log-in. For connections
+    /// between two requests: no reply is awaited, and no key is watched. True if the server had
+    /// closed this connection, its log-in is no longer valid, and it was opened anew. If the log-in
+    /// is valid, there is another reason, such as another server at this address.
+    ///
+    /// # Errors
+    /// The program failed, or the errors of [`Self::open`]; the next request must not be sent.
+    pub(in crate::store) async fn renew_log_in(&mut self) -> Result<bool, StoreError> {
+        if self.owed > 0 {
+            return Ok(false);
+        }
+        let Some(newest) = self.newest_log_in(None).await? else { return Ok(false) };
+        if newest.number == self.log_in_number {
+            if self.has_unread().await.is_ok() {
+                return Ok(false);
+            }
+        } else {
+            match self.log_in().await {
+                Err(StoreError::Unreachable { .. }) => {}
+                done => return done.map(|()| false),
+            }
+        }
+        let reopened = Self::open(&self.target.clone()).await?;
+        if reopened.log_in_number == self.log_in_number {
+            return Ok(false);
+        }
+        *self = Self { reopened_at: Some(Instant::now()), ..reopened };
+        Ok(true)
+    }
+
+    /// The same for a connection whose requests are queued. True if there is a reply to it.
+    ///
+    /// # Errors
+    /// The program failed.
+    pub(in crate::store) async fn queue_log_in(&mut self) -> Result<bool, StoreError> {
+        let newest = self.newest_log_in(None).await?;
+        let number = newest.as_ref().map_or(0, |newest| newest.number);
+        if number == self.log_in_number {
+            return Ok(false);
+        }
+        let Some(Packed(auth)) = self.auth(newest.as_ref()) else { return Ok(false) };
+        self.transport.out.extend(auth);
+        self.log_in_number = number;
+        Ok(true)
     }
 
     async fn say_name(&mut self) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use std::io;
 use bstr::ByteSlice as _;
 use redis::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio_rustls::TlsConnector;
 
 use super::target::{Address, Target};
@@ -51,7 +51,7 @@ pub(in crate::store) async fn explain_error(target: &Target, error: StoreError) 
         return said(target, &words, error);
     }
     let Address::Tcp(host, port) = &target.address else { return error };
-    match tokio::time::timeout(limit, speaks_tls(host, *port)).await {
+    match tokio::time::timeout(limit, speaks_tls(target, host, *port)).await {
         Ok(true) => StoreError::OnlyTls { target: target.to_string() },
         _ => error,
     }
@@ -102,7 +102,7 @@ async fn last_words(target: &Target) -> Option<StoreError> {
 /// The first bytes of the reply to a plain PING.
 async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
     let mut stream: Box<dyn Socket> = match &target.address {
-        Address::Tcp(host, port) => Box::new(TcpStream::connect((host.as_str(), *port)).await?),
+        Address::Tcp(host, port) => Box::new(transport::dial(target, host, *port).await?),
         Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
         Address::Service(_) => return Err(io::ErrorKind::Unsupported.into()),
     };
@@ -116,12 +116,12 @@ async fn first_words(target: &Target) -> io::Result<Vec<u8>> {
 }
 
 /// True if the peer answers a TLS handshake with TLS: any certificate, or an alert.
-async fn speaks_tls(host: &str, port: u16) -> bool {
+async fn speaks_tls(target: &Target, host: &str, port: u16) -> bool {
     let anybody = tls::Tls::new(tls::TlsOptions { insecure: true, ..tls::TlsOptions::default() });
     let (Ok(config), Ok(name)) = (anybody.config(), anybody.server_name(host)) else {
         return false;
     };
-    let Ok(stream) = TcpStream::connect((host, port)).await else { return false };
+    let Ok(stream) = transport::dial(target, host, port).await else { return false };
     match TlsConnector::from(config).connect(name, stream).await {
         Ok(_) => true,
         Err(error) => from_tls::trouble("", &error).is_some(),

@@ -87,6 +87,7 @@ impl Sentinels {
                 db: 0,
                 user: self.user.clone(),
                 password: self.password.clone(),
+                credentials: None,
                 client_options: ClientOptions::default(),
                 ..like.clone()
             });
@@ -157,6 +158,7 @@ fn is_passing(error: &StoreError) -> bool {
     match error {
         // The named server is still a replica, or is starting.
         StoreError::ErrorReply { code, .. } => code == "READONLY" || code == "LOADING",
+        StoreError::NoPassword { .. } => false,
         error => error.lost_the_reply(),
     }
 }

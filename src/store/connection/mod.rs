@@ -4,6 +4,7 @@
 mod bounds;
 pub(crate) mod client_options;
 mod connection;
+pub(crate) mod credentials;
 pub(crate) mod diagnose;
 mod find_master;
 pub(crate) mod permit;

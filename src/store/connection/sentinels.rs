@@ -22,7 +22,7 @@ impl Sentinels {
         if service.is_empty() {
             return None;
         }
-        let addresses = hosts.split(',').map(address).collect::<Option<_>>()?;
+        let addresses = hosts.split(',').map(host_and_port).collect::<Option<_>>()?;
         Some(Self { addresses, service: service.to_owned(), user: None, password: None })
     }
 }
@@ -42,7 +42,8 @@ impl fmt::Display for Sentinels {
     }
 }
 
-fn address(text: &str) -> Option<(String, u16)> {
+/// Parses `host:port`, or `[address]:port` for IPv6.
+pub(crate) fn host_and_port(text: &str) -> Option<(String, u16)> {
     let (host, port) = text.rsplit_once(':')?;
     let port = port.parse().ok()?;
     // An IPv6 address is written in brackets, because it contains colons.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use redis::{ConnectionAddr, IntoConnectionInfo as _};
 
 use super::client_options::ClientOptions;
+use super::credentials::Credentials;
 use super::sentinels::Sentinels;
 use super::tls::{Tls, TlsOptions};
 use super::trace::Trace;
@@ -33,6 +34,8 @@ pub struct Target {
     /// The ACL user; `None` is the default user.
     pub user: Option<String>,
     pub password: Option<String>,
+    /// The log-ins of a program, instead of the password.
+    pub credentials: Option<Credentials>,
     /// How long to wait for a reply.
     pub timeout: Duration,
     /// How long to wait for a connection. The TLS handshake may take the same time again.
@@ -45,6 +48,9 @@ pub struct Target {
     pub sentinels: Option<Arc<Sentinels>>,
     /// The optional requests that this server refuses, shared by all its connections.
     pub client_options: ClientOptions,
+    /// Where sockets are opened instead of at these addresses, such as those that the nodes of a
+    /// cluster announce. Nothing else uses it.
+    pub address_map: Arc<Vec<(Address, Address)>>,
     /// The receiver of a report on each command.
     pub trace: Option<Trace>,
 }
@@ -65,12 +71,14 @@ impl Target {
             db: 0,
             user: None,
             password: None,
+            credentials: None,
             timeout: DEFAULT_TIMEOUT,
             connect_timeout: DEFAULT_CONNECT_TIMEOUT,
             tls: None,
             only_cluster: false,
             sentinels: None,
             client_options: ClientOptions::default(),
+            address_map: Arc::default(),
             trace: None,
         }
     }

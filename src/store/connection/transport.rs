@@ -165,7 +165,7 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
             Err(not_connected(target, error).into())
         }
         Address::Tcp(host, port) => {
-            let connecting = TcpStream::connect((host.as_str(), *port));
+            let connecting = dial(target, host, *port);
             let stream =
                 in_time(limit, connecting).await.map_err(|error| not_connected(target, error))?;
             // Otherwise a small request could wait until the server acknowledges the previous one.
@@ -178,8 +178,28 @@ pub(in crate::store) async fn open(target: &Target) -> Result<Box<dyn Socket>, N
     }
 }
 
+/// Opens a socket to a server, or to the place at which `address_map` says that it is reached.
+pub(super) async fn dial(target: &Target, host: &str, port: u16) -> io::Result<TcpStream> {
+    match reached_at(target) {
+        Some(Address::Tcp(host, port)) => TcpStream::connect((host.as_str(), *port)).await,
+        _ => TcpStream::connect((host, port)).await,
+    }
+}
+
+fn reached_at(target: &Target) -> Option<&Address> {
+    let mapped = target.address_map.iter().find(|(address, _)| *address == target.address);
+    mapped.map(|(_, reached_at)| reached_at)
+}
+
 fn not_connected(target: &Target, error: io::Error) -> StoreError {
-    StoreError::from_redis(&error.into(), &target.to_string(), target.connect_timeout)
+    let mut error =
+        StoreError::from_redis(&error.into(), &target.to_string(), target.connect_timeout);
+    if let StoreError::Unreachable { why, .. } = &mut error
+        && let Some(reached_at) = reached_at(target)
+    {
+        why.push_str(&format!(" (address_map: {reached_at})"));
+    }
+    error
 }
 
 async fn shake_hands(

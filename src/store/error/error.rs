@@ -49,6 +49,9 @@ pub enum StoreError {
     TlsFile { what: String, why: String },
     #[error("Redis at {target} rejected the login: {why}")]
     Authentication { target: String, why: String },
+    /// The program that gives the password failed; nothing was sent.
+    #[error("there is no password for Redis at {target}: {why}")]
+    NoPassword { target: String, why: String },
     /// The log-in at a Sentinel failed, or a password is missing.
     #[error("the Sentinel at {target} rejected the login: {why}")]
     SentinelLogIn { target: String, why: String },
@@ -129,7 +132,9 @@ pub enum ErrorClass {
 impl StoreError {
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Authentication { .. } | Self::SentinelLogIn { .. } => ErrorClass::Permission,
+            Self::Authentication { .. } | Self::SentinelLogIn { .. } | Self::NoPassword { .. } => {
+                ErrorClass::Permission
+            }
             Self::Permission { .. } | Self::NeedsSlots { .. } | Self::ClientCertificate { .. } => {
                 ErrorClass::Permission
             }

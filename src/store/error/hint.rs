@@ -38,6 +38,10 @@ impl StoreError {
             Self::Authentication { .. } => {
                 "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)"
             }
+            Self::NoPassword { .. } => {
+                "nothing was sent; the command has 10s, and exits with 0 after it printed a \
+                password or JSON (docs/connecting.md)"
+            }
             Self::SentinelLogIn { .. } => {
                 "Sentinels have their own login; pass --sentinel-user, --sentinel-pass-file or \
                 IDEMCTL_SENTINEL_AUTH"

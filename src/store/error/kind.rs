@@ -159,10 +159,10 @@ impl StoreError {
         }
     }
 
-    /// True if no reply was received.
+    /// True if no reply was received, or nothing was sent because there is no password.
     pub fn lost_the_reply(&self) -> bool {
         let is_silent = self.silent_server().is_some();
-        is_silent || matches!(self, Self::NotRedis { .. })
+        is_silent || matches!(self, Self::NotRedis { .. } | Self::NoPassword { .. })
     }
 }
 

@@ -46,6 +46,7 @@ impl StoreError {
             Self::Permission { .. }
             | Self::NeedsSlots { .. }
             | Self::SentinelLogIn { .. }
+            | Self::NoPassword { .. }
             | Self::Apart { .. } => true,
             Self::File { .. }
             | Self::TlsFile { .. }

@@ -107,6 +107,8 @@ pub(in crate::store) struct NodePages {
     learned: LearnedHeads,
     /// True while a reply of SCAN is expected.
     scanning: bool,
+    /// True if the reply to a log-in comes before that of SCAN.
+    logs_in: bool,
     in_flight: Option<PageInFlight>,
     /// The small hashes of the previous page, whose replies are expected.
     hashes: SmallHashes,
@@ -134,6 +136,7 @@ impl NodePages {
             query: KeyQuery::heads(head),
             learned: LearnedHeads::default(),
             scanning: false,
+            logs_in: false,
             in_flight: None,
             hashes: SmallHashes::default(),
             in_cluster,
@@ -147,7 +150,7 @@ impl NodePages {
         pages.stream.queue(&[b"PEXPIRETIME", TRIED.as_bytes()]);
         SmallHashes::try_field_expiry(&mut pages.stream);
         pages.stream.queue_mark();
-        pages.ask_for_page();
+        pages.ask_for_page().await?;
         pages.stream.send().await?;
         if in_cluster {
             pages.stream.token().await?;
@@ -281,7 +284,7 @@ impl NodePages {
     /// Requests the next page, and the records of these Redis keys.
     async fn request(&mut self, next: Option<(usize, ScannedKeys)>) -> Result<(), StoreError> {
         let Some((iterated, mut keys)) = next else { return Ok(()) };
-        self.ask_for_page();
+        self.ask_for_page().await?;
         let mut here = Vec::with_capacity(keys.candidates.len());
         let mut may_be_small = Vec::new();
         let mut elsewhere = Vec::new();
@@ -333,12 +336,13 @@ impl NodePages {
             && candidate.keeps_hashes()
     }
 
-    fn ask_for_page(&mut self) {
+    async fn ask_for_page(&mut self) -> Result<(), StoreError> {
         let count = self.sizer.count();
         self.cursor.note_count(count);
         let count = count.to_string();
         let cursor = self.cursor.cursor();
         if let Some(cursor) = cursor {
+            self.logs_in = self.stream.queue_log_in().await?;
             if self.cursor.needs_dbsize() {
                 self.stream.queue(&[b"DBSIZE"]);
             }
@@ -352,6 +356,7 @@ impl NodePages {
             ]);
         }
         self.scanning = cursor.is_some();
+        Ok(())
     }
 
     /// Reads the reply of SCAN token by token, because most of its Redis keys are not copied.
@@ -360,6 +365,9 @@ impl NodePages {
         catalog: &Catalog,
         wanted: &dyn Fn(&[u8]) -> bool,
     ) -> Result<ScannedKeys, StoreError> {
+        if std::mem::take(&mut self.logs_in) {
+            self.stream.next_reply().await??;
+        }
         if self.cursor.needs_dbsize() {
             let reply = only_of_the_key(self.stream.next_reply().await?)?;
             let size = match reply {

@@ -14,6 +14,8 @@ fn connection(here: UnixStream, timeout: Duration) -> Connection {
     Connection {
         transport,
         target,
+        log_in_number: 0,
+        reopened_at: None,
         patience: Patience::default(),
         bounds: Bounds::default(),
         owed: 0,
