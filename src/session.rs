@@ -137,7 +137,15 @@ impl Session {
         }
         self.apply_guards(&client).await?;
         // Asked again, because a guard may have made the server read-only.
-        Ok(client.writer(&self.permit()?).waiting_for(replicas))
+        let mut writer = client.writer(&self.permit()?).waiting_for(replicas);
+        if !writer.try_scripts().await? {
+            self.ui.note(&format!(
+                "scripts are not allowed at {}, so idemctl changes each record in its own \
+                transaction, which is slower",
+                writer.name()
+            ));
+        }
+        Ok(writer)
     }
 
     /// Checks whether a protected or read-only context names this server by another address. If so,

@@ -41,6 +41,17 @@ impl Deadline {
         Self::Between(before.saturating_add(left), after.saturating_add(left))
     }
 
+    /// Measures an expiry as `deadline.lua` does, by PTTL between two readings of the clock. Unknown
+    /// if more than 1 ms went by between these.
+    pub(crate) fn measured(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
+        let is_exact = match (before, after) {
+            (Some(before), Some(after)) => after.saturating_sub(before) <= 1,
+            _ => false,
+        };
+        let now = if is_exact { after } else { None };
+        Self::from_pttl(pttl, now, now)
+    }
+
     /// True if both measurements can be of the same expiry. An unknown deadline equals no other
     /// one. All times beyond 2^53 ms are equal.
     pub(crate) fn is_same(self, other: Self) -> bool {

@@ -124,6 +124,10 @@ impl Writer {
     }
 
     fn max_keys(&self) -> usize {
+        if !self.runs_scripts() {
+            // A transaction changes one record. The backup still has many at a time.
+            return 1;
+        }
         if self.client().is_cluster() { batch::MAX_APART } else { batch::MAX_KEYS }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::{Cmd, Pipeline, Value};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::store::connection::{ClientOption, Connection, Target, diagnose};
 use crate::store::error::StoreError;
@@ -38,6 +38,15 @@ pub(in crate::store) async fn connect(target: &Target) -> Result<Node, StoreErro
 impl Node {
     pub(in crate::store) fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// The connection, which nobody else uses until the guard is dropped.
+    ///
+    /// # Errors
+    /// The Redis user may not send UNWATCH, which ends a transaction that left its record alone.
+    pub(in crate::store) async fn lock(&self) -> Result<OwnedMutexGuard<Connection>, StoreError> {
+        self.ask(&redis::cmd("UNWATCH")).await?;
+        Ok(Arc::clone(&self.connection).lock_owned().await)
     }
 
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {

@@ -3,14 +3,22 @@
 
 use redis::{Pipeline, Value};
 
-use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
-use super::reader::{ReadResult, RecordReader, RedisKeys};
-use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
+use super::key_query::{
+    CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, hash_of,
+};
+use super::reader::{ReadDetail, ReadResult, RecordReader, RedisKeys};
+use crate::domain::record::{
+    Content, Deadline, Field, Hash, KeyState, Observation, TimeLeft, has_expiring_fields,
+};
+use crate::store::cluster::client::ClientReply;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 /// The most fields of a hash that are read, the same as in `fields.lua`.
 pub(super) const MAX_FIELDS: u64 = 256;
+
+/// How often deadlines are measured; see `deadline.lua`.
+const MAX_MEASUREMENTS: usize = 50;
 
 /// The most commands that a query sends for a record, to allocate a pipeline.
 const COMMANDS_PER_RECORD: usize = 4;
@@ -182,6 +190,111 @@ impl RecordReader {
         }
     }
 
+    /// Measures when Redis keys expire, each by the clock of its node. Anything that a node does not
+    /// report stays unknown.
+    pub(super) async fn measure_deadlines(&self, read: &mut [ReadResult]) {
+        let expiry = if self.client().tells_deadlines().await {
+            ExpiryCommand::Pexpiretime
+        } else {
+            ExpiryCommand::Pttl
+        };
+        // The keys by their records, and by their indexes in these.
+        let mut open = Vec::new();
+        for (record, seen) in read.iter().enumerate() {
+            let Ok(seen) = seen else { continue };
+            for (index, key) in seen.keys.iter().enumerate() {
+                open.push((record, index, key.redis_key.clone()));
+            }
+        }
+        for _ in 0..MAX_MEASUREMENTS {
+            let redis_keys: Vec<&[u8]> = open.iter().map(|(.., key)| key.as_slice()).collect();
+            let mut inexact = Vec::new();
+            for indexes in self.client().by_master(&redis_keys) {
+                let Ok(master) = self.client().master_of(redis_keys[indexes[0]]).await else {
+                    continue;
+                };
+                let mut pipeline = redis::pipe();
+                for index in &indexes {
+                    pipeline.cmd("TIME");
+                    pipeline.cmd(expiry.name()).arg(redis_keys[*index]);
+                    pipeline.cmd("TIME");
+                }
+                let count = 3 * indexes.len();
+                let replies = self.client().ask_node(&master, pipeline, count).await;
+                for (index, replies) in indexes.into_iter().zip(replies.chunks(3)) {
+                    let (record, key_index, _) = &open[index];
+                    let Ok(seen) = &mut read[*record] else { continue };
+                    let [before, Ok(Value::Int(expires)), after] = replies else { continue };
+                    let (before, after) = (time_in(before), time_in(after));
+                    seen.server_ms = after;
+                    let key = &mut seen.keys[*key_index];
+                    if *expires == -2 {
+                        key.content = Content::Absent;
+                    }
+                    if expiry == ExpiryCommand::Pexpiretime {
+                        key.deadline = Deadline::from_pexpiretime(*expires);
+                        key.time_left = TimeLeft::until(key.deadline, after.unwrap_or_default());
+                        continue;
+                    }
+                    key.deadline = Deadline::measured(*expires, before, after);
+                    key.time_left = TimeLeft::from_pttl(*expires);
+                    if key.deadline == Deadline::Unknown && after.is_some() {
+                        inexact.push(index);
+                    }
+                }
+            }
+            open = inexact.into_iter().map(|index| open[index].clone()).collect();
+            if open.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Reads the checksums with which a change compares, as `read_records.lua` does, but only those
+    /// of strings, and of hashes whose fields were read.
+    pub(super) async fn read_checksums(
+        &self,
+        read: &mut [ReadResult],
+        head: ReadLimit,
+        detail: ReadDetail,
+    ) {
+        let of_strings = detail == ReadDetail::Checksums;
+        let mut pipeline = redis::pipe();
+        let mut open = Vec::new();
+        for key in read.iter_mut().flatten().flat_map(|seen| &mut seen.keys) {
+            match &key.content {
+                Content::Text { .. } if of_strings && !key.content.is_whole() => {}
+                Content::Hash(hash)
+                    if hash.has_all() && (of_strings || head == ReadLimit::Whole) =>
+                {
+                    pipeline.add(&[b"DUMP", &key.redis_key]);
+                    pipeline.add(&[b"HGETALL", &key.redis_key]);
+                }
+                _ => continue,
+            }
+            pipeline.add(&[b"DUMP", &key.redis_key]);
+            open.push(key);
+        }
+        let mut replies = self.ask_known(&pipeline).await.into_iter();
+        for key in open {
+            let mut dump = replies.next().flatten().and_then(reply::bytes);
+            if matches!(key.content, Content::Hash(_)) {
+                let fields = replies.next().flatten().and_then(hash_of);
+                // Fields that were read between two equal DUMPs are those of the DUMP.
+                let after = replies.next().flatten().and_then(reply::bytes);
+                match fields {
+                    Some(fields) if dump == after => key.content = fields,
+                    _ => dump = None,
+                }
+            }
+            if let Some(dump) = dump
+                && !has_expiring_fields(&dump)
+            {
+                key.checksum = dump.last_chunk().copied();
+            }
+        }
+    }
+
     /// Sends commands; `None` for a reply that is an error.
     async fn ask_known(&self, pipeline: &Pipeline) -> Vec<Option<Value>> {
         if pipeline.is_empty() {
@@ -189,6 +302,11 @@ impl RecordReader {
         }
         self.client().ask_each(pipeline).await.into_iter().map(Result::ok).collect()
     }
+}
+
+/// The time in a reply to TIME, in milliseconds since 1970.
+fn time_in(reply: &ClientReply) -> Option<u64> {
+    reply::millis(reply.clone().ok()?)
 }
 
 fn unsigned(reply: &Value) -> Option<u64> {

@@ -268,7 +268,15 @@ impl RecordReader {
             let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
                 ReadMethod::Script => "EVAL",
-                ReadMethod::Commands => return self.read_by_commands(groups, head).await,
+                ReadMethod::Commands => {
+                    let mut read = self.read_by_commands(groups, head).await?;
+                    // A scan reads its deadlines itself.
+                    if detail != ReadDetail::Brief {
+                        self.measure_deadlines(&mut read).await;
+                        self.read_checksums(&mut read, head, detail).await;
+                    }
+                    return Ok(read);
+                }
             };
             let units = self.atomic_units(groups);
             let replies = self.call_script(command, &units, head, detail).await;

@@ -108,7 +108,7 @@ pub(super) fn left(saved: &Saved, now_ms: Option<u64>) -> Option<u64> {
 
 /// What the script would do with a record in its current state, by the rule of
 /// `restore_many_if_absent.lua`.
-fn predict(record: &Return<'_>, seen: &[Observation]) -> RestoreResult {
+pub(super) fn predict(record: &Return<'_>, seen: &[Observation]) -> RestoreResult {
     let is_blocked = seen.iter().any(|seen| !seen.is_absent());
     let mut outcomes = Vec::with_capacity(record.keys.len());
     for (key, seen) in record.keys.iter().zip(seen) {
