@@ -181,7 +181,7 @@ impl NamedLocks {
         let LockAction { command, action, done, .. } = self.action;
         let removes = action == KeyAction::Remove;
         if removes {
-            writer.require("UNLINK", &[]).await?;
+            writer.require(&["UNLINK", "idemctl"]).await?;
         }
         let interrupt = Interrupt::listen()?;
         args.confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;

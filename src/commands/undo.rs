@@ -91,7 +91,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if let Some(writer) = &writer
         && !sources.is_empty()
     {
-        writer.require("RESTORE", &["0", ""]).await?;
+        writer.require(&["RESTORE", "idemctl", "0", ""]).await?;
     }
     let interrupt = Interrupt::listen()?;
     let reverter =

@@ -109,7 +109,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// The user may not.
     pub async fn check_removal(&self) -> Result<()> {
         if let Some(writer) = &self.writer {
-            writer.require("UNLINK", &[]).await?;
+            writer.require(&["UNLINK", "idemctl"]).await?;
         }
         Ok(())
     }

@@ -44,11 +44,8 @@ impl Deadline {
     /// Measures an expiry as `deadline.lua` does, by PTTL between two readings of the clock. Unknown
     /// if more than 1 ms went by between these.
     pub(crate) fn measured(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
-        let is_exact = match (before, after) {
-            (Some(before), Some(after)) => after.saturating_sub(before) <= 1,
-            _ => false,
-        };
-        let now = if is_exact { after } else { None };
+        let before = before.unwrap_or_default();
+        let now = after.filter(|after| after.saturating_sub(before) <= 1);
         Self::from_pttl(pttl, now, now)
     }
 

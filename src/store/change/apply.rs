@@ -124,7 +124,7 @@ impl Writer {
     }
 
     fn max_keys(&self) -> usize {
-        if !self.runs_scripts() {
+        if !self.runs_scripts {
             // A transaction changes one record. The backup still has many at a time.
             return 1;
         }

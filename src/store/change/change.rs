@@ -70,11 +70,11 @@ impl KeyAction {
 
     /// True if a Redis key with this much time left already meets the requested TTL.
     pub(super) fn keeps(self, left: TimeLeft) -> bool {
-        match (self, left) {
-            (Self::Remove, _) | (Self::Shorten(_), TimeLeft::NoExpiry) => false,
-            (Self::Prolong(_), TimeLeft::NoExpiry) => true,
-            (Self::Prolong(ttl), TimeLeft::Millis(left)) => left >= ttl,
-            (Self::Shorten(ttl), TimeLeft::Millis(left)) => left <= ttl,
+        let left = left.millis().unwrap_or(u64::MAX);
+        match self {
+            Self::Remove => false,
+            Self::Prolong(ttl) => left >= ttl,
+            Self::Shorten(ttl) => left <= ttl,
         }
     }
 }

@@ -154,16 +154,9 @@ struct GuardedAttempt<'a> {
 impl ChangeAttempt for GuardedAttempt<'_> {
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let keys = self.redis_keys();
-        let mut route = writer.client().route_to(&keys).await?;
-        let mut tries = 0;
-        loop {
-            match self.send_to(writer, &route).await {
-                Err(error) if error.is_redirect() => {
-                    route = writer.client().route_after(&error, keys[0], &mut tries).await?;
-                }
-                sent => return sent,
-            }
-        }
+        let sent = writer.client().at_node_of(&keys, |route| self.send_to(writer, route)).await?;
+        (self.outcome, self.connection) = sent;
+        Ok(())
     }
 
     fn may_have_changed(&self) -> bool {
@@ -182,7 +175,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         failed_over: StoreError,
     ) -> Result<(), StoreError> {
         // A service's step is never repeated. The current record shows whether it was made.
-        self.set_lost(writer, failed_over, self.server.clone()).await;
+        self.outcome = self.lost(writer, failed_over, self.server.clone()).await;
         Ok(())
     }
 
@@ -191,7 +184,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         writer: &Writer,
         why: StoreError,
     ) -> Result<(), StoreError> {
-        self.set_lost(writer, why, self.server.clone()).await;
+        self.outcome = self.lost(writer, why, self.server.clone()).await;
         Ok(())
     }
 
@@ -209,11 +202,15 @@ impl<'a> GuardedAttempt<'a> {
         self.seen.keys.iter().map(|key| key.redis_key.as_slice()).collect()
     }
 
-    /// Executes the transaction on a node.
+    /// Executes the transaction on a node. Returns the connection if it was executed.
     ///
     /// # Errors
     /// Nothing was done.
-    async fn send_to(&mut self, writer: &Writer, route: &Route) -> Result<(), StoreError> {
+    async fn send_to(
+        &self,
+        writer: &Writer,
+        route: Route,
+    ) -> Result<(GuardedOutcome, Option<Connection>), StoreError> {
         let client = writer.client();
         let mut connection = Connection::dial(&route.node).await?;
         // This is asked before MULTI, because an unknown command would abort the transaction.
@@ -222,21 +219,17 @@ impl<'a> GuardedAttempt<'a> {
                 .await?;
 
         let mut transaction =
-            Transaction::watch(&mut connection, route, &self.redis_keys()).await?;
+            Transaction::watch(&mut connection, &route, &self.redis_keys()).await?;
         let before = transaction.read(&identity).await?;
         client.can_compare([self.seen, &before])?;
         if !self.seen.is_still(&before) {
-            self.outcome = GuardedOutcome::ChangedMeanwhile;
-            return Ok(());
+            return Ok((GuardedOutcome::ChangedMeanwhile, None));
         }
 
         let mut commands = self.commands.clone();
         commands.extend(identity.commands());
         let executed = match transaction.execute(&commands).await? {
-            Executed::Nothing => {
-                self.outcome = GuardedOutcome::ChangedMeanwhile;
-                return Ok(());
-            }
+            Executed::Nothing => return Ok((GuardedOutcome::ChangedMeanwhile, None)),
             Executed::All(replies) => Ok(replies),
             Executed::Lost(why) => Err(why),
         };
@@ -251,8 +244,7 @@ impl<'a> GuardedAttempt<'a> {
         let (mut replies, after) = match observed {
             Ok(observed) => observed,
             Err(why) => {
-                self.set_lost(writer, why, route.node.to_string()).await;
-                return Ok(());
+                return Ok((self.lost(writer, why, route.node.to_string()).await, None));
             }
         };
 
@@ -264,15 +256,14 @@ impl<'a> GuardedAttempt<'a> {
                 reply = Err(client.error(&error.into()));
             }
         }
-        self.outcome = GuardedOutcome::Made { reply, before, after, not_replicated: None };
-        self.connection = Some(connection);
-        Ok(())
+        let made = GuardedOutcome::Made { reply, before, after, not_replicated: None };
+        Ok((made, Some(connection)))
     }
 
     /// Reads the record back on a new connection, because the reply to the call was lost.
-    async fn set_lost(&mut self, writer: &Writer, why: StoreError, sent_to: String) {
+    async fn lost(&self, writer: &Writer, why: StoreError, sent_to: String) -> GuardedOutcome {
         let now = read_back(writer, self.seen).await;
-        self.outcome = GuardedOutcome::Lost { now, why, sent_to };
+        GuardedOutcome::Lost { now, why, sent_to }
     }
 }
 

@@ -72,14 +72,6 @@ impl<'a> IdentityCommands<'a> {
         Ok(Self { client, seen, expiry, hash_key_indexes })
     }
 
-    /// The commands that read a record as it was seen. A deadline that PEXPIRETIME told is read with
-    /// it again.
-    pub(super) fn as_seen(client: &'a Client, seen: &'a Observation) -> Self {
-        let is_told = seen.keys.iter().any(|key| matches!(key.deadline, Deadline::At(_)));
-        let expiry = if is_told { ExpiryCommand::Pexpiretime } else { ExpiryCommand::Pttl };
-        Self { client, seen, expiry, hash_key_indexes: &[] }
-    }
-
     /// The commands for all Redis keys of the record.
     pub(super) fn commands(&self) -> Vec<Words> {
         let mut commands = Vec::new();

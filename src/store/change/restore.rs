@@ -92,7 +92,7 @@ impl Writer {
 
     /// Restores units in one round trip, and notes the outcome of each Redis key.
     async fn bring(&self, units: &[RestoreUnit<'_>], outcomes: &mut [RestoreResult]) {
-        if !self.runs_scripts() {
+        if !self.runs_scripts {
             return self.bring_in_transactions(units, outcomes).await;
         }
         let client = self.client();

@@ -2,10 +2,10 @@
 //! because WAIT counts only the changes of its connection.
 
 use super::batch::Batch;
-use super::change::{Change, KeyAction, Outcome};
+use super::change::{KeyAction, Outcome};
 use super::identity_commands::IdentityCommands;
 use super::set_words::{Words, words};
-use super::transaction::{Executed, Transaction};
+use super::transaction::Transaction;
 use super::writer::Writer;
 use crate::domain::hash_slot;
 use crate::domain::record::Observation;
@@ -24,70 +24,53 @@ impl Writer {
         batch: &mut Batch<'_>,
         action: KeyAction,
     ) -> Result<Option<StoreError>, StoreError> {
-        let stopped = self.leave_out_changed(batch).await?;
-        let [change] = batch.changes()[..] else { return Ok(stopped) };
-        match self.change_in_transaction(change, action).await {
-            Ok(Ok(outcome)) => {
-                batch.set_outcomes(vec![outcome]);
-                Ok(stopped)
-            }
-            Ok(Err(why)) => {
-                // Nothing more is sent to a node that did not answer.
-                let _ = self.note_unreachable(&why);
-                let (outcomes, error) = self.read_back(&[change], action, why).await;
-                batch.set_outcomes(outcomes);
-                Ok(Some(error.with_refusal(stopped)))
-            }
-            Err(error) if self.client().is_cluster() => {
-                let _ = self.note_unreachable(&error);
-                batch.set_outcomes(vec![Outcome::NotMade]);
-                Ok(Some(error))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Changes the Redis keys of a record if those in their slot are still as they were seen. The
-    /// outcome is the one that `change_many_if_same.lua` would reply.
-    ///
-    /// # Errors
-    /// Inside: the reply was lost. Outside: nothing was done.
-    async fn change_in_transaction(
-        &self,
-        change: &Change,
-        action: KeyAction,
-    ) -> Result<Result<Outcome, StoreError>, StoreError> {
         let client = self.client();
+        if client.is_cluster()
+            && let Some(unread) = self.leave_out_changed(batch).await?
+        {
+            return Ok(Some(unread));
+        }
+        let [change] = batch.changes()[..] else { return Ok(None) };
         let slot = hash_slot::of(change.redis_key());
         let mut seen = change.seen.clone();
         seen.keys.retain(|key| !client.is_cluster() || hash_slot::of(&key.redis_key) == slot);
-        let changed: Vec<&[u8]> =
-            change.changed_keys().map(|key| key.redis_key.as_slice()).collect();
-        let mut route = client.route_to(&changed).await?;
-        let mut tries = 0;
-        loop {
-            match change_at(&client, &route, &seen, &changed, action).await {
-                Err(error) if error.is_redirect() => {
-                    route = client.route_after(&error, changed[0], &mut tries).await?;
-                }
-                sent => return sent,
-            }
+        let changed: Vec<&[u8]> = change.changed_keys().map(|key| &key.redis_key[..]).collect();
+        let attempt = |route| change_at(&client, route, &seen, &changed, action);
+        let sent = client.at_node_of(&changed, attempt).await;
+        if let Ok(Err(error)) | Err(error) = &sent {
+            // Nothing more is sent to a node that did not answer.
+            let _ = self.note_unreachable(error);
         }
+        let (outcomes, error) = match sent {
+            Ok(Ok(outcome)) => (vec![outcome], None),
+            Ok(Err(why)) => {
+                let (outcomes, error) = self.read_back(&[change], action, why).await;
+                (outcomes, Some(error))
+            }
+            Err(error) if client.is_cluster() => (vec![Outcome::NotMade], Some(error)),
+            Err(error) => return Err(error),
+        };
+        batch.set_outcomes(outcomes);
+        Ok(error)
     }
 }
 
-/// Changes Redis keys of a record on its node.
+/// Changes Redis keys of a record on its node, if those in their slot are still as they were seen.
+/// The outcome is the one that `change_many_if_same.lua` would reply.
+///
+/// # Errors
+/// Inside: the reply was lost. Outside: nothing was done.
 async fn change_at(
     client: &Client,
-    route: &Route,
+    route: Route,
     seen: &Observation,
     changed: &[&[u8]],
     action: KeyAction,
 ) -> Result<Result<Outcome, StoreError>, StoreError> {
-    let identity = IdentityCommands::as_seen(client, seen);
-    let keys: Vec<&[u8]> = seen.keys.iter().map(|key| key.redis_key.as_slice()).collect();
+    let keys: Vec<&[u8]> = seen.keys.iter().map(|key| &key.redis_key[..]).collect();
     let mut connection = client.node(&route.node).await?.lock().await?;
-    let mut transaction = Transaction::watch(&mut connection, route, &keys).await?;
+    let identity = IdentityCommands::for_node(client, &mut connection, seen, &[]).await?;
+    let mut transaction = Transaction::watch(&mut connection, &route, &keys).await?;
     let now = transaction.read(&identity).await?;
     let mut changed_now = now.keys.iter().filter(|key| changed.contains(&&key.redis_key[..]));
     if changed_now.clone().all(|key| key.content.is_absent()) {
@@ -112,16 +95,6 @@ async fn change_at(
     } else {
         commands.push(words(&[&[&b"UNLINK"[..]], changed].concat()));
     }
-    let replies = match transaction.execute(&commands).await? {
-        Executed::All(replies) => replies,
-        Executed::Nothing => return Ok(Ok(Outcome::ChangedMeanwhile)),
-        Executed::Lost(why) => return Ok(Err(why)),
-    };
-    for reply in replies {
-        // A command that failed does not show what the others did.
-        if let Err(why) = client.no_error(reply) {
-            return Ok(Err(why));
-        }
-    }
-    Ok(Ok(outcome))
+    let executed = transaction.execute(&commands).await?.of_own_commands(client);
+    Ok(executed.map(|replies| if replies.is_some() { outcome } else { Outcome::ChangedMeanwhile }))
 }

@@ -29,7 +29,7 @@ impl Writer {
         batch: &mut Batch<'_>,
         action: KeyAction,
     ) -> Result<Option<StoreError>, StoreError> {
-        if !self.runs_scripts() {
+        if !self.runs_scripts {
             return self.send_in_transaction(batch, action).await;
         }
         if self.client().is_cluster() {

@@ -39,36 +39,53 @@ pub(super) enum Executed {
 }
 
 impl Client {
-    /// The node that serves all of a record's Redis keys.
+    /// Makes an attempt on the node that serves all of a record's Redis keys. A redirect means that
+    /// nothing was done, so the attempt is then repeated on the new node.
     ///
     /// # Errors
     /// A cluster stores the keys in several slots, and a transaction stays in one slot. Or the
-    /// cluster cannot be asked for the node.
-    pub(super) async fn route_to(&self, keys: &[&[u8]]) -> Result<Route, StoreError> {
-        let node = self.master_of(keys[0]).await?;
+    /// cluster cannot be asked for the node. Otherwise the error of the attempt.
+    pub(super) async fn at_node_of<T, F: Future<Output = Result<T, StoreError>>>(
+        &self,
+        keys: &[&[u8]],
+        attempt: impl Fn(Route) -> F,
+    ) -> Result<T, StoreError> {
+        let mut route = Route { node: self.master_of(keys[0]).await?, asking: false };
         if self.is_cluster() && !hash_slot::is_one(keys.iter().copied()) {
             let why = hash_slot::words(keys.iter().copied());
             return Err(StoreError::Apart { target: self.name(), why });
         }
-        Ok(Route { node, asking: false })
+        let mut tries = 0;
+        loop {
+            let error = match attempt(route).await {
+                Err(error) if error.is_redirect() => error,
+                made => return made,
+            };
+            tries += 1;
+            if tries == MAX_TRIES {
+                return Err(half_moved(&error, keys[0]));
+            }
+            route = self.redirected(&error, keys[0]).await?;
+        }
     }
+}
 
-    /// The node for the next try of a transaction that was redirected. A redirect means that nothing
-    /// was done.
+impl Executed {
+    /// The replies to commands that idemctl chose itself: an error reply does not show what the
+    /// other commands did. `None` if nothing was executed.
     ///
     /// # Errors
-    /// The slot is still being moved after the last try, or the new node is unknown.
-    pub(super) async fn route_after(
-        &self,
-        redirect: &StoreError,
-        redis_key: &[u8],
-        tries: &mut usize,
-    ) -> Result<Route, StoreError> {
-        *tries += 1;
-        if *tries == MAX_TRIES {
-            return Err(half_moved(redirect, redis_key));
+    /// The outcome is not known.
+    pub(super) fn of_own_commands(self, client: &Client) -> Result<Option<Vec<Value>>, StoreError> {
+        match self {
+            Self::All(replies) => replies
+                .into_iter()
+                .map(|reply| client.no_error(reply))
+                .collect::<Result<_, _>>()
+                .map(Some),
+            Self::Nothing => Ok(None),
+            Self::Lost(why) => Err(why),
         }
-        self.redirected(redirect, redis_key).await
     }
 }
 
@@ -99,13 +116,14 @@ impl<'a> Transaction<'a> {
         &mut self,
         identity: &IdentityCommands<'_>,
     ) -> Result<Observation, StoreError> {
-        for _ in 1..MAX_MEASUREMENTS {
+        let mut tries = 0;
+        loop {
             let seen = identity.observation(self.ask(&identity.commands()).await?)?;
-            if !seen.has_unknown_deadline() {
+            tries += 1;
+            if !seen.has_unknown_deadline() || tries == MAX_MEASUREMENTS {
                 return Ok(seen);
             }
         }
-        identity.observation(self.ask(&identity.commands()).await?)
     }
 
     /// Sends commands in one write before MULTI, and returns their replies.

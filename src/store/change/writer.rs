@@ -9,7 +9,6 @@ use std::time::Duration;
 use crate::domain::record::age::millis;
 use crate::domain::step::StepReply;
 use crate::store::cluster::client::{Client, Failover};
-use crate::store::cluster::deadlines::TRIED;
 use crate::store::cluster::slot_map::SlotMap;
 use crate::store::connection::{Connection, Permit, pack};
 use crate::store::error::StoreError;
@@ -21,7 +20,7 @@ pub struct Writer {
     client: Mutex<Client>,
     /// False if the Redis user may not run scripts, or the server has none. Each change is then a
     /// transaction.
-    runs_scripts: bool,
+    pub(super) runs_scripts: bool,
     /// How many replicas must have each batch of changes, and how long to wait for them.
     replicas: Option<(u32, Duration)>,
     /// Why the replicas did not have a service's own step in time.
@@ -127,26 +126,21 @@ impl Writer {
     }
 
     /// Checks, before anything is changed without scripts, that the Redis user may send a command.
-    /// `arguments` follow a Redis key.
+    /// Its first argument is any Redis key. The command is not executed.
     ///
     /// # Errors
     /// The user may not, or there is no reply.
-    pub async fn require(&self, command: &str, arguments: &[&str]) -> Result<(), StoreError> {
+    pub async fn require(&self, command: &[&str]) -> Result<(), StoreError> {
         if self.runs_scripts {
             return Ok(());
         }
-        let mut words = vec![command.as_bytes(), TRIED.as_bytes()];
-        words.extend(arguments.iter().map(|argument| argument.as_bytes()));
-        let refusals = self.client().refusals(TRIED.as_bytes(), &[words]).await?;
+        let words: Vec<&[u8]> = command.iter().map(|word| word.as_bytes()).collect();
+        let refusals = self.client().refusals(words[1], &[words]).await?;
         // A user who may send it for some Redis keys gets another error for this one.
         match refusals.into_iter().find(StoreError::refuses_command) {
             Some(refusal) => Err(refusal),
             None => Ok(()),
         }
-    }
-
-    pub(super) fn runs_scripts(&self) -> bool {
-        self.runs_scripts
     }
 
     /// Makes changes by the protocol that all changes share.

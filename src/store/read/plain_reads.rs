@@ -10,7 +10,6 @@ use super::reader::{ReadDetail, ReadResult, RecordReader, RedisKeys};
 use crate::domain::record::{
     Content, Deadline, Field, Hash, KeyState, Observation, TimeLeft, has_expiring_fields,
 };
-use crate::store::cluster::client::ClientReply;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
@@ -190,107 +189,63 @@ impl RecordReader {
         }
     }
 
-    /// Measures when Redis keys expire, each by the clock of its node. Anything that a node does not
-    /// report stays unknown.
-    pub(super) async fn measure_deadlines(&self, read: &mut [ReadResult]) {
-        let expiry = if self.client().tells_deadlines().await {
-            ExpiryCommand::Pexpiretime
-        } else {
-            ExpiryCommand::Pttl
-        };
-        // The keys by their records, and by their indexes in these.
-        let mut open = Vec::new();
-        for (record, seen) in read.iter().enumerate() {
-            let Ok(seen) = seen else { continue };
-            for (index, key) in seen.keys.iter().enumerate() {
-                open.push((record, index, key.redis_key.clone()));
-            }
+    /// Reads what identifies Redis keys beside their values, as `read_records.lua` does: when they
+    /// expire, by the clocks of their nodes, and the checksums of hashes and long strings. Anything
+    /// that a node does not report stays unknown.
+    pub(super) async fn read_identities(&self, read: &mut [ReadResult], detail: ReadDetail) {
+        let mut expiry = ExpiryCommand::Pttl;
+        if self.client().tells_deadlines().await {
+            expiry = ExpiryCommand::Pexpiretime;
         }
-        for _ in 0..MAX_MEASUREMENTS {
-            let redis_keys: Vec<&[u8]> = open.iter().map(|(.., key)| key.as_slice()).collect();
-            let mut inexact = Vec::new();
-            for indexes in self.client().by_master(&redis_keys) {
-                let Ok(master) = self.client().master_of(redis_keys[indexes[0]]).await else {
-                    continue;
+        for seen in read.iter_mut().flatten() {
+            for key in &mut seen.keys {
+                let needs_dump = match &key.content {
+                    Content::Absent => continue,
+                    Content::Hash(hash) => hash.has_all(),
+                    content => detail == ReadDetail::Checksums && !content.is_whole(),
                 };
+                let Ok(master) = self.client().master_of(&key.redis_key).await else { continue };
                 let mut pipeline = redis::pipe();
-                for index in &indexes {
-                    pipeline.cmd("TIME");
-                    pipeline.cmd(expiry.name()).arg(redis_keys[*index]);
-                    pipeline.cmd("TIME");
-                }
-                let count = 3 * indexes.len();
-                let replies = self.client().ask_node(&master, pipeline, count).await;
-                for (index, replies) in indexes.into_iter().zip(replies.chunks(3)) {
-                    let (record, key_index, _) = &open[index];
-                    let Ok(seen) = &mut read[*record] else { continue };
-                    let [before, Ok(Value::Int(expires)), after] = replies else { continue };
-                    let (before, after) = (time_in(before), time_in(after));
-                    seen.server_ms = after;
-                    let key = &mut seen.keys[*key_index];
-                    if *expires == -2 {
-                        key.content = Content::Absent;
+                pipeline.cmd("TIME");
+                pipeline.cmd(expiry.name()).arg(&key.redis_key);
+                pipeline.cmd("TIME");
+                if needs_dump {
+                    for command in ["DUMP", "HGETALL", "DUMP"] {
+                        pipeline.cmd(command).arg(&key.redis_key);
                     }
+                }
+                for _ in 0..MAX_MEASUREMENTS {
+                    let count = pipeline.len();
+                    let replies = self.client().ask_node(&master, pipeline.clone(), count).await;
+                    let mut replies = replies.into_iter().map(Result::ok);
+                    let mut next = || replies.next().flatten();
+                    let before = next().and_then(reply::millis);
+                    let Some(Value::Int(expires)) = next() else { break };
+                    seen.server_ms = next().and_then(reply::millis);
                     if expiry == ExpiryCommand::Pexpiretime {
-                        key.deadline = Deadline::from_pexpiretime(*expires);
-                        key.time_left = TimeLeft::until(key.deadline, after.unwrap_or_default());
-                        continue;
+                        key.deadline = Deadline::from_pexpiretime(expires);
+                        key.time_left =
+                            TimeLeft::until(key.deadline, seen.server_ms.unwrap_or_default());
+                    } else {
+                        key.deadline = Deadline::measured(expires, before, seen.server_ms);
+                        key.time_left = TimeLeft::from_pttl(expires);
                     }
-                    key.deadline = Deadline::measured(*expires, before, after);
-                    key.time_left = TimeLeft::from_pttl(*expires);
-                    if key.deadline == Deadline::Unknown && after.is_some() {
-                        inexact.push(index);
+                    let dump = next().and_then(reply::bytes);
+                    let fields = next().and_then(hash_of);
+                    // Fields that were read between two equal DUMPs are those of the DUMP.
+                    if let Some(dump) = &dump
+                        && !has_expiring_fields(dump)
+                        && next().and_then(reply::bytes).as_ref() == Some(dump)
+                    {
+                        key.checksum = dump.last_chunk().copied();
+                        if let (Content::Hash(_), Some(fields)) = (&key.content, fields) {
+                            key.content = fields;
+                        }
+                    }
+                    if key.deadline != Deadline::Unknown || seen.server_ms.is_none() {
+                        break;
                     }
                 }
-            }
-            open = inexact.into_iter().map(|index| open[index].clone()).collect();
-            if open.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// Reads the checksums with which a change compares, as `read_records.lua` does, but only those
-    /// of strings, and of hashes whose fields were read.
-    pub(super) async fn read_checksums(
-        &self,
-        read: &mut [ReadResult],
-        head: ReadLimit,
-        detail: ReadDetail,
-    ) {
-        let of_strings = detail == ReadDetail::Checksums;
-        let mut pipeline = redis::pipe();
-        let mut open = Vec::new();
-        for key in read.iter_mut().flatten().flat_map(|seen| &mut seen.keys) {
-            match &key.content {
-                Content::Text { .. } if of_strings && !key.content.is_whole() => {}
-                Content::Hash(hash)
-                    if hash.has_all() && (of_strings || head == ReadLimit::Whole) =>
-                {
-                    pipeline.add(&[b"DUMP", &key.redis_key]);
-                    pipeline.add(&[b"HGETALL", &key.redis_key]);
-                }
-                _ => continue,
-            }
-            pipeline.add(&[b"DUMP", &key.redis_key]);
-            open.push(key);
-        }
-        let mut replies = self.ask_known(&pipeline).await.into_iter();
-        for key in open {
-            let mut dump = replies.next().flatten().and_then(reply::bytes);
-            if matches!(key.content, Content::Hash(_)) {
-                let fields = replies.next().flatten().and_then(hash_of);
-                // Fields that were read between two equal DUMPs are those of the DUMP.
-                let after = replies.next().flatten().and_then(reply::bytes);
-                match fields {
-                    Some(fields) if dump == after => key.content = fields,
-                    _ => dump = None,
-                }
-            }
-            if let Some(dump) = dump
-                && !has_expiring_fields(&dump)
-            {
-                key.checksum = dump.last_chunk().copied();
             }
         }
     }
@@ -302,11 +257,6 @@ impl RecordReader {
         }
         self.client().ask_each(pipeline).await.into_iter().map(Result::ok).collect()
     }
-}
-
-/// The time in a reply to TIME, in milliseconds since 1970.
-fn time_in(reply: &ClientReply) -> Option<u64> {
-    reply::millis(reply.clone().ok()?)
 }
 
 fn unsigned(reply: &Value) -> Option<u64> {

@@ -272,8 +272,7 @@ impl RecordReader {
                     let mut read = self.read_by_commands(groups, head).await?;
                     // A scan reads its deadlines itself.
                     if detail != ReadDetail::Brief {
-                        self.measure_deadlines(&mut read).await;
-                        self.read_checksums(&mut read, head, detail).await;
+                        self.read_identities(&mut read, detail).await;
                     }
                     return Ok(read);
                 }
