@@ -47,11 +47,15 @@ fn through(server: &Server, socket: &std::path::Path, words: &[&str]) -> Run {
     server.through(socket, &[&["--user", "op", "-a", "pw"], words].concat())
 }
 
-/// What a run says, without what differs from run to run.
-fn report(server: &Server, user: &str, run: &Run) -> String {
+/// What a run says, without what differs from run to run: numbers, and the order of a scan.
+fn report(server: &Server, user: &str, run: &Run) -> Vec<String> {
     let text = run.stable(server).replace(&format!("--user {user}"), "--user USER");
-    let lines = text.lines().filter(|line| !line.contains("scripts are not allowed"));
-    lines.flat_map(|line| line.chars().chain(['\n'])).filter(|c| !c.is_ascii_digit()).collect()
+    let mut lines = Vec::new();
+    for line in text.lines().filter(|line| !line.contains("scripts are not allowed")) {
+        lines.push(line.replace(|c: char| c.is_ascii_digit(), ""));
+    }
+    lines.sort();
+    lines
 }
 
 /// The values and the TTLs in minutes of all Redis keys.
