@@ -39,6 +39,8 @@ pub struct Session {
     warned: bool,
     /// True after idemctl has checked which contexts protect the server.
     knows_guards: bool,
+    /// True after the note that scripts are not allowed.
+    told_of_scripts: bool,
 }
 
 impl Session {
@@ -50,6 +52,7 @@ impl Session {
             has_shown_server: false,
             warned: false,
             knows_guards: false,
+            told_of_scripts: false,
         }
     }
 
@@ -138,7 +141,8 @@ impl Session {
         self.apply_guards(&client).await?;
         // Asked again, because a guard may have made the server read-only.
         let mut writer = client.writer(&self.permit()?).waiting_for(replicas);
-        if !writer.try_scripts().await? {
+        if !writer.try_scripts().await? && !self.told_of_scripts {
+            self.told_of_scripts = true;
             self.ui.note(&format!(
                 "scripts are not allowed at {}, so idemctl changes each record in its own \
                 transaction, which is slower",

@@ -13,7 +13,7 @@ use redis::Value;
 
 use super::identity_commands::IdentityCommands;
 use super::set_words::{Words, set_words};
-use super::transaction::{Executed, Transaction};
+use super::transaction::Transaction;
 use super::writer::{ChangeAttempt, Writer};
 use crate::domain::record::{Content, Observation};
 use crate::domain::step::StepReply;
@@ -228,14 +228,10 @@ impl<'a> GuardedAttempt<'a> {
 
         let mut commands = self.commands.clone();
         commands.extend(identity.commands());
-        let executed = match transaction.execute(&commands).await? {
-            Executed::Nothing => return Ok((GuardedOutcome::ChangedMeanwhile, None)),
-            Executed::All(replies) => Ok(replies),
-            Executed::Lost(why) => Err(why),
-        };
         // From here on, an error does not show that nothing was done, so the record is read back.
-        let observed = match executed {
-            Ok(mut replies) => {
+        let observed = match transaction.execute(&commands).await? {
+            Ok(None) => return Ok((GuardedOutcome::ChangedMeanwhile, None)),
+            Ok(Some(mut replies)) => {
                 let of_reads = replies.split_off(self.commands.len());
                 identity.observation(of_reads).map(|after| (replies, after))
             }

@@ -4,7 +4,7 @@
 use super::batch::Batch;
 use super::change::{KeyAction, Outcome};
 use super::identity_commands::IdentityCommands;
-use super::set_words::{Words, words};
+use super::set_words::words;
 use super::transaction::Transaction;
 use super::writer::Writer;
 use crate::domain::hash_slot;
@@ -79,7 +79,7 @@ async fn change_at(
     if !seen.is_still(&now) {
         return Ok(Ok(Outcome::ChangedMeanwhile));
     }
-    let mut commands: Vec<Words> = Vec::new();
+    let mut command = words(&[&[&b"UNLINK"[..]], changed].concat());
     let mut outcome = Outcome::Done;
     if let Some(ttl) = action.ttl() {
         if changed_now.all(|key| action.keeps(key.time_left)) {
@@ -88,13 +88,14 @@ async fn change_at(
         let time = client.no_error(transaction.ask(&[words(&[b"TIME"])]).await?.remove(0))?;
         let now_ms = reply::millis(time).ok_or_else(|| client.unexpected("TIME"))?;
         let at = now_ms.saturating_add(ttl);
-        for key in changed {
-            commands.push(words(&[b"PEXPIREAT", key, at.to_string().as_bytes()]));
-        }
+        // Only a removal changes several Redis keys of a record.
+        command = words(&[b"PEXPIREAT", changed[0], at.to_string().as_bytes()]);
         outcome = Outcome::Expires(at);
-    } else {
-        commands.push(words(&[&[&b"UNLINK"[..]], changed].concat()));
     }
-    let executed = transaction.execute(&commands).await?.of_own_commands(client);
-    Ok(executed.map(|replies| if replies.is_some() { outcome } else { Outcome::ChangedMeanwhile }))
+    Ok(match transaction.execute(&[command]).await? {
+        // An error reply does not show what was done.
+        Ok(Some(mut replies)) => client.no_error(replies.remove(0)).map(|_| outcome),
+        Ok(None) => Ok(Outcome::ChangedMeanwhile),
+        Err(why) => Err(why),
+    })
 }

@@ -28,15 +28,9 @@ pub(super) struct Transaction<'a> {
     route: &'a Route,
 }
 
-/// How a transaction ended.
-pub(super) enum Executed {
-    /// With these replies, one for each command.
-    All(Vec<Value>),
-    /// A Redis key changed after WATCH.
-    Nothing,
-    /// EXEC was sent, and its reply was lost for this reason.
-    Lost(StoreError),
-}
+/// The replies of a transaction, one for each command; `None` if a Redis key changed after WATCH. The
+/// error means that EXEC was sent, and its reply was lost.
+pub(super) type Executed = Result<Option<Vec<Value>>, StoreError>;
 
 impl Client {
     /// Makes an attempt on the node that serves all of a record's Redis keys. A redirect means that
@@ -66,25 +60,6 @@ impl Client {
                 return Err(half_moved(&error, keys[0]));
             }
             route = self.redirected(&error, keys[0]).await?;
-        }
-    }
-}
-
-impl Executed {
-    /// The replies to commands that idemctl chose itself: an error reply does not show what the
-    /// other commands did. `None` if nothing was executed.
-    ///
-    /// # Errors
-    /// The outcome is not known.
-    pub(super) fn of_own_commands(self, client: &Client) -> Result<Option<Vec<Value>>, StoreError> {
-        match self {
-            Self::All(replies) => replies
-                .into_iter()
-                .map(|reply| client.no_error(reply))
-                .collect::<Result<_, _>>()
-                .map(Some),
-            Self::Nothing => Ok(None),
-            Self::Lost(why) => Err(why),
         }
     }
 }
@@ -155,13 +130,13 @@ impl<'a> Transaction<'a> {
             self.connection.call_ok(&pack(command)).await?;
         }
         match self.connection.call_ok(&pack(["EXEC"])).await {
-            Ok(Value::Nil) => Ok(Executed::Nothing),
+            Ok(Value::Nil) => Ok(Ok(None)),
             Ok(value) => Ok(match reply::array(value) {
-                Some(replies) if replies.len() == commands.len() => Executed::All(replies),
-                _ => Executed::Lost(self.connection.unexpected("EXEC")),
+                Some(replies) if replies.len() == commands.len() => Ok(Some(replies)),
+                _ => Err(self.connection.unexpected("EXEC")),
             }),
             Err(error) if error.is_without_effect() => Err(error),
-            Err(why) => Ok(Executed::Lost(why)),
+            Err(why) => Ok(Err(why)),
         }
     }
 

@@ -3,10 +3,11 @@
 
 use redis::{Pipeline, Value};
 
+use super::for_change::MAX_CHECKSUM_BYTES;
 use super::key_query::{
     CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, hash_of,
 };
-use super::reader::{ReadDetail, ReadResult, RecordReader, RedisKeys};
+use super::reader::{ReadResult, RecordReader, RedisKeys};
 use crate::domain::record::{
     Content, Deadline, Field, Hash, KeyState, Observation, TimeLeft, has_expiring_fields,
 };
@@ -190,9 +191,9 @@ impl RecordReader {
     }
 
     /// Reads what identifies Redis keys beside their values, as `read_records.lua` does: when they
-    /// expire, by the clocks of their nodes, and the checksums of hashes and long strings. Anything
-    /// that a node does not report stays unknown.
-    pub(super) async fn read_identities(&self, read: &mut [ReadResult], detail: ReadDetail) {
+    /// expire, by the clocks of their nodes, and for a change the checksums of long strings and of
+    /// other types. Anything that a node does not report stays unknown.
+    pub(super) async fn read_identities(&self, read: &mut [ReadResult], for_change: bool) {
         let mut expiry = ExpiryCommand::Pttl;
         if self.client().tells_deadlines().await {
             expiry = ExpiryCommand::Pexpiretime;
@@ -202,14 +203,19 @@ impl RecordReader {
                 let needs_dump = match &key.content {
                     Content::Absent => continue,
                     Content::Hash(hash) => hash.has_all(),
-                    content => detail == ReadDetail::Checksums && !content.is_whole(),
+                    Content::Text { .. } => !key.content.is_whole(),
+                    Content::Other(_) => {
+                        let command: [&[u8]; 2] = [b"MEMORY", b"USAGE"];
+                        let bytes = self.read_numbers(&command, &[&key.redis_key]).await;
+                        matches!(bytes[..], [Some(..=MAX_CHECKSUM_BYTES)])
+                    }
                 };
                 let Ok(master) = self.client().master_of(&key.redis_key).await else { continue };
                 let mut pipeline = redis::pipe();
                 pipeline.cmd("TIME");
                 pipeline.cmd(expiry.name()).arg(&key.redis_key);
                 pipeline.cmd("TIME");
-                if needs_dump {
+                if for_change && needs_dump {
                     for command in ["DUMP", "HGETALL", "DUMP"] {
                         pipeline.cmd(command).arg(&key.redis_key);
                     }
@@ -222,6 +228,10 @@ impl RecordReader {
                     let before = next().and_then(reply::millis);
                     let Some(Value::Int(expires)) = next() else { break };
                     seen.server_ms = next().and_then(reply::millis);
+                    if expires == -2 {
+                        key.content = Content::Absent;
+                        break;
+                    }
                     if expiry == ExpiryCommand::Pexpiretime {
                         key.deadline = Deadline::from_pexpiretime(expires);
                         key.time_left =

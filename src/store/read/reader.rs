@@ -272,7 +272,9 @@ impl RecordReader {
                     let mut read = self.read_by_commands(groups, head).await?;
                     // A scan reads its deadlines itself.
                     if detail != ReadDetail::Brief {
-                        self.read_identities(&mut read, detail).await;
+                        let for_change =
+                            detail == ReadDetail::Checksums || head == ReadLimit::Whole;
+                        self.read_identities(&mut read, for_change).await;
                     }
                     return Ok(read);
                 }

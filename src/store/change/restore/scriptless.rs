@@ -86,17 +86,17 @@ async fn restore_at(
             client.no_error(trial)?;
         }
         restores.append(&mut exist);
-        match transaction.execute(&restores).await?.of_own_commands(client) {
+        match transaction.execute(&restores).await? {
             Ok(Some(mut replies)) => {
                 let exist = replies.split_off(record.keys.len());
                 let mut outcomes = Vec::with_capacity(exist.len());
-                for (key, exists) in record.keys.iter().zip(exist) {
-                    // RESTORE replies OK for an expiry in the past, but stores nothing.
-                    outcomes.push(Ok(if reply::integer(&exists) == Some(0) {
-                        RestoreOutcome::Expired
-                    } else {
-                        RestoreOutcome::Restored(left(&key.saved, now_ms))
-                    }));
+                for ((key, restored), exists) in record.keys.iter().zip(replies).zip(exist) {
+                    outcomes.push(match client.no_error(restored) {
+                        Err(error) => Err(error),
+                        // RESTORE replies OK for an expiry in the past, but stores nothing.
+                        Ok(_) if reply::integer(&exists) == Some(0) => Ok(RestoreOutcome::Expired),
+                        Ok(_) => Ok(RestoreOutcome::Restored(left(&key.saved, now_ms))),
+                    });
                 }
                 return Ok(Ok(outcomes));
             }
