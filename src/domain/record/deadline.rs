@@ -157,6 +157,15 @@ mod tests {
         assert!(![Between(1, 4), Unknown].into_iter().any(Deadline::is_comparable));
     }
 
+    /// Rule: a moment that was measured by readings of the clock that lie apart is not known.
+    #[test]
+    fn a_slow_measurement_tells_no_moment() {
+        let measured = |before, after| Deadline::measured(10, Some(before), Some(after));
+        assert_eq!([measured(5, 5), measured(5, 6)], [Between(15, 15), Between(16, 16)]);
+        assert_eq!([measured(5, 7), Deadline::measured(10, None, None)], [Unknown, Unknown]);
+        assert_eq!(Deadline::measured(-1, Some(5), Some(9)), Never);
+    }
+
     #[test]
     fn replies_are_read() {
         assert_eq!([-2, -1, 5].map(Deadline::from_pexpiretime), [Never, Never, At(5)]);
