@@ -45,6 +45,8 @@ pub struct Session {
     pub(crate) not_audited: Arc<OnceLock<String>>,
     /// True after idemctl has checked which contexts protect the server.
     knows_guards: bool,
+    /// True after the note that scripts are not allowed.
+    told_of_scripts: bool,
 }
 
 impl Session {
@@ -57,6 +59,7 @@ impl Session {
             warned: false,
             not_audited: Arc::default(),
             knows_guards: false,
+            told_of_scripts: false,
         }
     }
 
@@ -144,7 +147,16 @@ impl Session {
         }
         self.apply_guards(&client).await?;
         // Asked again, because a guard may have made the server read-only.
-        Ok(client.writer(&self.permit()?).waiting_for(replicas))
+        let mut writer = client.writer(&self.permit()?).waiting_for(replicas);
+        if !writer.try_scripts().await? && !self.told_of_scripts {
+            self.told_of_scripts = true;
+            self.ui.note(&format!(
+                "scripts are not allowed at {}, so idemctl changes each record in its own \
+                transaction, which is slower",
+                writer.name()
+            ));
+        }
+        Ok(writer)
     }
 
     /// Checks whether a protected or read-only context names this server by another address. If so,

@@ -174,13 +174,16 @@ impl NamedLocks {
     ) -> Result<()> {
         let changes: Vec<_> = self.all_possible().map(PossibleLock::change).collect();
         let writer = session.connect_writer(&args.confirm_args).await?;
+        let LockAction { command, action, done, .. } = self.action;
+        let removes = action == KeyAction::Remove;
+        if removes {
+            writer.require(&["UNLINK", "idemctl"]).await?;
+        }
         let interrupt = Interrupt::listen()?;
         args.confirm_args.confirm(session, question, &writer.name(), &interrupt).await?;
         // A signal waits until the log has a line for every lock that was changed.
         interrupt.handle_terminate()?;
-        let LockAction { command, action, done, .. } = self.action;
         // A lock that is removed has to be backed up.
-        let removes = action == KeyAction::Remove;
         let mut journal = Journal::open(session, args, command, removes)?;
         let (outcomes, ended) = journal.apply(&writer, &changes, action, done, session.now()).await;
         let (backup, ended) = journal.close(ended, session.now()).await;

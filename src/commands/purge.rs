@@ -133,6 +133,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let scan_options = args.page.scan_options();
     let mut purge = BulkRun::open(session, &rule, confirm_args, scan_options, key_list).await?;
+    purge.check_removal().await?;
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;

@@ -100,6 +100,7 @@ async fn restore(
     rows: &mut RestoredRows,
 ) -> Result<Result<bool>> {
     let writer = session.connect_writer(&args.confirm_args).await?;
+    writer.require(&["RESTORE", "idemctl", "0", ""]).await?;
     let mut audit_log = AuditLog::open(session, &args.confirm_args, "restore")?;
     let here = writer.provenance().await?;
     source.may_go_to(session, &here, args.returns.elsewhere)?;

@@ -116,6 +116,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
     let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let mut sweep = BulkRun::open(session, &orphans, leave, scan_options, None).await?;
+    if args.action == ActionArg::Unlock {
+        sweep.check_removal().await?;
+    }
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.

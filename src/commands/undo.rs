@@ -88,6 +88,11 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         source.may_go_to(session, &here, args.returns.elsewhere)?;
         sources.push(source);
     }
+    if let Some(writer) = &writer
+        && !sources.is_empty()
+    {
+        writer.require(&["RESTORE", "idemctl", "0", ""]).await?;
+    }
     let interrupt = Interrupt::listen()?;
     let reverter =
         Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };

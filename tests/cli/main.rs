@@ -67,6 +67,7 @@ mod named_schemas;
 mod names;
 mod near_misses;
 mod new_schema;
+mod no_scripts;
 mod observed;
 mod other_layouts;
 mod own_end;

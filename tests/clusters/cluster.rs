@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::cluster::Cluster;
+use crate::support::fault::{self, Hook};
 use crate::support::{PENDING, Server, until};
 
 const DONE: &str = r#"{"status":"COMPLETED","code":200,"headers":{},"body":""}"#;
@@ -583,4 +585,39 @@ fn a_context_is_tested_on_a_cluster() {
             .shows("ok  step");
     }
     assert_eq!(cluster.size(), 0, "nothing is written");
+}
+
+/// Rule: a slot that moves between WATCH and EXEC is followed, as with scripts.
+#[test]
+fn a_change_without_scripts_follows_a_slot_that_moves_in_between() {
+    let cluster = Arc::new(Cluster::start(3));
+    for node in 0..3 {
+        cluster.node(node).add_user("op", "~* +@all -@scripting");
+    }
+    let number =
+        (0..).find(|number| cluster.owner(&format!("idempotency:k{number}")) == 1).unwrap();
+    let (key, name) = (format!("idempotency:k{number}"), format!("go-middleware/k{number}"));
+    cluster.set(&key, PENDING, 0);
+    let slot = cluster.slot(&key);
+    let unlock = ["--user", "op", "-a", "pw", "force-unlock", &name, "--yes", "--backup", "b"];
+    let restore = ["--user", "op", "-a", "pw", "restore", "b", "--yes"];
+
+    // To another node, while the transaction is open.
+    let (moves, has_moved) = (Arc::clone(&cluster), AtomicBool::new(false));
+    let way = fault::hooked(cluster.node(1), move |sent| {
+        if fault::says(sent, "EXEC") && !has_moved.swap(true, Ordering::SeqCst) {
+            moves.move_slot(slot, 1, 2);
+        }
+        Hook::Pass
+    });
+    cluster.announce(1, way);
+    cluster.idemctl(&unlock).exits(0);
+    assert_eq!(cluster.size(), 0);
+    assert!(cluster.node(2).calls("exec") > 0);
+
+    // While it is being moved, the new node has what comes.
+    cluster.begin_to_move(slot, 2, 0);
+    cluster.idemctl(&restore).exits(0);
+    assert!(cluster.node(0).calls("asking") > 0);
+    assert_eq!(cluster.node(0).size(), 1);
 }

@@ -358,8 +358,7 @@ fn a_signal_at_the_question_ends_the_run_at_once() {
     }
 }
 
-/// Rule: a lock whose deadline idemctl cannot read is named, and not asked about without a hold. On
-/// 6.2, only a script tells the exact deadline. Revert: if such a lock counts as long enough, its
+/// Rule: a lock whose deadline idemctl cannot read is named, and not asked about without a hold. Revert: if such a lock counts as long enough, its
 /// operation is completed or a retry executes it.
 #[test]
 fn a_lock_of_an_unknown_deadline_is_not_asked_about() {
@@ -367,7 +366,7 @@ fn a_lock_of_an_unknown_deadline_is_not_asked_about() {
     let info: redis::Value = server.send(&[b"COMMAND", b"INFO", b"pexpiretime"]);
     let is_known = info != redis::Value::Array(vec![redis::Value::Nil]);
     let exact = if is_known { " -pexpiretime" } else { "" };
-    server.add_user("op", &format!("~* +@all -eval -evalsha{exact}"));
+    server.add_user("op", &format!("~* +@all -@scripting -time{exact}"));
     let ask = program(server.folder(), &format!("touch asked\n{BY_KEY}"));
     let all = words(&ask, &["--lock-ttl", "5m"]);
     let ran = server.idemctl(&[&["--user", "op", "-a", "pw"][..], &all].concat());

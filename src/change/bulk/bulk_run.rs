@@ -103,6 +103,17 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         })
     }
 
+    /// Checks, before anything is shown, that the Redis user may remove Redis keys.
+    ///
+    /// # Errors
+    /// The user may not.
+    pub async fn check_removal(&self) -> Result<()> {
+        if let Some(writer) = &self.writer {
+            writer.require(&["UNLINK", "idemctl"]).await?;
+        }
+        Ok(())
+    }
+
     /// Counts the records that the rule selects. Locks that may have a living owner are left to
     /// expire, unless `--owner-alive` can be asked about them (`asks_owners`). Nothing is changed,
     /// whatever the error.

@@ -37,13 +37,9 @@ const CHANGES: [(&str, &str, &[&[&str]]); 3] = [
     (
         "remove",
         "force-unlock, extend, sweep and purge",
-        &[&["EVAL", "return 1", "1", "KEY"], &["UNLINK", "KEY"], &["PEXPIREAT", "KEY", "1"]],
+        &[&["UNLINK", "KEY"], &["PEXPIREAT", "KEY", "1"]],
     ),
-    (
-        "restore",
-        "restore and undo",
-        &[&["EVAL", "return 1", "1", "KEY"], &["RESTORE", "KEY", "0", ""]],
-    ),
+    ("restore", "restore and undo", &[&["RESTORE", "KEY", "0", ""]]),
     (
         "step",
         "begin, complete and release",

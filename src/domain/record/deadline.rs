@@ -41,6 +41,14 @@ impl Deadline {
         Self::Between(before.saturating_add(left), after.saturating_add(left))
     }
 
+    /// Measures an expiry as `deadline.lua` does, by PTTL between two readings of the clock. Unknown
+    /// if more than 1 ms went by between these.
+    pub(crate) fn measured(pttl: i64, before: Option<u64>, after: Option<u64>) -> Self {
+        let before = before.unwrap_or_default();
+        let now = after.filter(|after| after.saturating_sub(before) <= 1);
+        Self::from_pttl(pttl, now, now)
+    }
+
     /// True if both measurements can be of the same expiry. An unknown deadline equals no other
     /// one. All times beyond 2^53 ms are equal.
     pub(crate) fn is_same(self, other: Self) -> bool {
@@ -147,6 +155,15 @@ mod tests {
     fn a_change_is_compared_with_nothing_blurred() {
         assert!([Never, At(1), Between(1, 3)].into_iter().all(Deadline::is_comparable));
         assert!(![Between(1, 4), Unknown].into_iter().any(Deadline::is_comparable));
+    }
+
+    /// Rule: a moment that was measured by readings of the clock that lie apart is not known.
+    #[test]
+    fn a_slow_measurement_tells_no_moment() {
+        let measured = |before, after| Deadline::measured(10, Some(before), Some(after));
+        assert_eq!([measured(5, 5), measured(5, 6)], [Between(15, 15), Between(16, 16)]);
+        assert_eq!([measured(5, 7), Deadline::measured(10, None, None)], [Unknown, Unknown]);
+        assert_eq!(Deadline::measured(-1, Some(5), Some(9)), Never);
     }
 
     #[test]

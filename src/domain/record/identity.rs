@@ -77,15 +77,15 @@ impl Identity {
 }
 
 impl Observation {
-    /// True if a later read shows the same record. Both reads must be whole. For a value that is
-    /// not a string, both must have the checksum.
+    /// True if a later read shows the same record. For a value that was read in part, or that is
+    /// not a string, both reads must have the checksum.
     pub fn is_still(&self, later: &Self) -> bool {
-        for key in self.keys.iter().chain(&later.keys) {
-            if !key.content.is_whole() {
-                return false;
-            }
-            // The identity of other types contains no bytes, so only the checksum covers them.
-            if key.content.other_type().is_some() && !key.is_comparable() {
+        for (key, now) in self.keys.iter().zip(&later.keys) {
+            let needs_checksum = !key.content.is_whole();
+            if !key.is_comparable()
+                || !now.is_comparable()
+                || (needs_checksum && now.checksum.is_none())
+            {
                 return false;
             }
         }

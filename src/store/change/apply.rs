@@ -56,31 +56,17 @@ impl Writer {
             outcomes.append(&mut attempt.outcomes);
             unreachable =
                 StoreError::prefer_unknown_outcome_or_first(unreachable, attempt.unreachable);
-            match made {
-                Ok(()) => {}
-                // The node that did not answer is the replaced one, so the failover is the better
-                // explanation.
-                Err(error) if attempt.has_failed_over => {
-                    return match StoreError::prefer_unknown_outcome_or_first(
-                        unreachable,
-                        Some(error),
-                    ) {
-                        Some(error) => (outcomes, Err(error)),
-                        None => (outcomes, Ok(())),
-                    };
-                }
-                Err(error) => {
-                    return (
-                        outcomes,
-                        Err(StoreError::prefer_unknown_outcome_or_last(unreachable, error)),
-                    );
-                }
-            }
+            let Err(error) = made else { continue };
+            // The node that did not answer is the replaced one, so the failover is the better
+            // explanation.
+            unreachable = if attempt.has_failed_over {
+                StoreError::prefer_unknown_outcome_or_first(unreachable, Some(error))
+            } else {
+                Some(StoreError::prefer_unknown_outcome_or_last(unreachable, error))
+            };
+            break;
         }
-        match unreachable {
-            Some(error) => (outcomes, Err(error)),
-            None => (outcomes, Ok(())),
-        }
+        (outcomes, unreachable.map_or(Ok(()), Err))
     }
 
     /// True if the other masters, or slots, of a cluster can be changed after this error of
@@ -124,6 +110,10 @@ impl Writer {
     }
 
     fn max_keys(&self) -> usize {
+        if !self.runs_scripts {
+            // A transaction changes one record. The backup still has many at a time.
+            return 1;
+        }
         if self.client().is_cluster() { batch::MAX_APART } else { batch::MAX_KEYS }
     }
 
@@ -215,10 +205,7 @@ impl ChangeAttempt for BatchAttempt<'_, '_> {
         if self.outcomes.contains(&Outcome::Unknown) {
             ended = StoreError::prefer_unknown_outcome_or_first(stopped, ended);
         }
-        match ended {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
+        ended.map_or(Ok(()), Err)
     }
 }
 
@@ -259,12 +246,8 @@ impl BatchAttempt<'_, '_> {
                 backup.withdraw(&batch.left_alone());
             }
         }
-        match stopped {
-            Some(error) => {
-                Err(StoreError::prefer_unknown_outcome_or_last(self.unreachable.take(), error))
-            }
-            None => Ok(()),
-        }
+        let Some(error) = stopped else { return Ok(()) };
+        Err(StoreError::prefer_unknown_outcome_or_last(self.unreachable.take(), error))
     }
 
     /// Writes the batches to the backup, and syncs it. Masters that do not answer are left out.

@@ -1,6 +1,6 @@
 //! A change to a record, and its outcome.
 
-use crate::domain::record::{KeyState, Observation};
+use crate::domain::record::{KeyState, Observation, TimeLeft};
 use crate::store::backup::entry::RecordLabel;
 
 /// A change to a record that must still be as it was seen. All of its changed Redis keys change in
@@ -65,6 +65,16 @@ impl KeyAction {
         match self {
             Self::Remove => None,
             Self::Prolong(ttl) | Self::Shorten(ttl) => Some(ttl),
+        }
+    }
+
+    /// True if a Redis key with this much time left already meets the requested TTL.
+    pub(super) fn keeps(self, left: TimeLeft) -> bool {
+        let left = left.millis().unwrap_or(u64::MAX);
+        match self {
+            Self::Remove => false,
+            Self::Prolong(ttl) => left >= ttl,
+            Self::Shorten(ttl) => left <= ttl,
         }
     }
 }

@@ -5,33 +5,25 @@
 //! into another script, because a script cannot call a script, and a wrapped command would return
 //! other errors.
 //!
-//! So the comparison uses Redis's optimistic locking. It needs a connection of its own, because
-//! WATCH and MULTI apply to a whole connection, and the clones of a client share theirs. It sends
-//! WATCH for the record's Redis keys, reads them again and compares. Then it sends MULTI, the call,
-//! and EXEC. If one of the keys changes or expires between WATCH and EXEC, EXEC does nothing. After
-//! the call, the transaction reads the record once more, so that a second call of the same step can
-//! be guarded by the state after the first.
+//! So the comparison uses Redis's optimistic locking ([`super::transaction`]), on a connection of
+//! its own. After the call, the transaction reads the record once more, so that a second call of
+//! the same step can be guarded by the state after the first.
 
 use std::time::Instant;
 
 use redis::Value;
 
-use super::identity_commands::{IdentityCommands, send_asking};
+use super::identity_commands::IdentityCommands;
 use super::set_words::{Words, set_words};
+use super::transaction::Transaction;
 use super::writer::{ChangeAttempt, Writer};
-use crate::domain::hash_slot;
 use crate::domain::record::{Content, Observation};
 use crate::domain::step::StepReply;
-use crate::store::cluster::routing::{Route, half_moved};
+use crate::store::cluster::routing::Route;
 use crate::store::cluster::slot_map::SlotMap;
-use crate::store::connection::{Connection, Target, pack, reply};
+use crate::store::connection::Connection;
 use crate::store::error::{RefusedAt, StoreError};
 use crate::store::read::key_query::ReadLimit;
-
-/// How often a step is sent while a cluster moves its record to another node: the first try and
-/// four redirects. If the slot is still being moved after these, idemctl reports that nothing was
-/// done.
-const MAX_TRIES: usize = 5;
 
 /// A lock that is acquired right before the call, in the same transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,24 +154,11 @@ struct GuardedAttempt<'a> {
 }
 
 impl ChangeAttempt for GuardedAttempt<'_> {
-    /// Sends the transaction to the node that serves the record. A redirect means that nothing was
-    /// done, so the transaction is then sent to the new node.
     async fn send(&mut self, writer: &Writer) -> Result<(), StoreError> {
         let keys = self.redis_keys();
-        let mut route = Route { node: node_of(writer, &keys).await?, asking: false };
-        for _ in 1..MAX_TRIES {
-            match self.send_to(writer, &route).await {
-                Err(error) if error.is_redirect() => {
-                    route = writer.client().redirected(&error, keys[0]).await?;
-                }
-                sent => return sent,
-            }
-        }
-        // The last try does not follow another redirect, because the slot is still being moved.
-        match self.send_to(writer, &route).await {
-            Err(error) if error.is_redirect() => Err(half_moved(&error, keys[0])),
-            sent => sent,
-        }
+        let sent = writer.client().at_node_of(&keys, |route| self.send_to(writer, route)).await?;
+        (self.outcome, self.connection) = sent;
+        Ok(())
     }
 
     fn may_have_changed(&self) -> bool {
@@ -198,7 +177,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         failed_over: StoreError,
     ) -> Result<(), StoreError> {
         // A service's step is never repeated. The current record shows whether it was made.
-        self.set_lost(writer, failed_over, self.server.clone()).await;
+        self.outcome = self.lost(writer, failed_over, self.server.clone()).await;
         Ok(())
     }
 
@@ -207,7 +186,7 @@ impl ChangeAttempt for GuardedAttempt<'_> {
         writer: &Writer,
         why: StoreError,
     ) -> Result<(), StoreError> {
-        self.set_lost(writer, why, self.server.clone()).await;
+        self.outcome = self.lost(writer, why, self.server.clone()).await;
         Ok(())
     }
 
@@ -225,11 +204,15 @@ impl<'a> GuardedAttempt<'a> {
         self.seen.keys.iter().map(|key| key.redis_key.as_slice()).collect()
     }
 
-    /// Executes the transaction on a node.
+    /// Executes the transaction on a node. Returns the connection if it was executed.
     ///
     /// # Errors
     /// Nothing was done.
-    async fn send_to(&mut self, writer: &Writer, route: &Route) -> Result<(), StoreError> {
+    async fn send_to(
+        &self,
+        writer: &Writer,
+        route: Route,
+    ) -> Result<(GuardedOutcome, Option<Connection>), StoreError> {
         let client = writer.client();
         let mut connection = Connection::dial(&route.node).await?;
         // This is asked before MULTI, because an unknown command would abort the transaction.
@@ -237,45 +220,20 @@ impl<'a> GuardedAttempt<'a> {
             IdentityCommands::for_node(&client, &mut connection, self.seen, self.hash_key_indexes)
                 .await?;
 
-        send_asking(&mut connection, route).await?;
-        // WATCH comes before the read. A change between the two would otherwise go unnoticed.
-        let mut watch: Vec<&[u8]> = vec![b"WATCH"];
-        watch.extend(self.redis_keys());
-        connection.call_ok(&pack(watch)).await?;
-        let before = identity.read(&mut connection, route).await?;
+        let mut transaction =
+            Transaction::watch(&mut connection, &route, &self.redis_keys()).await?;
+        let before = transaction.read(&identity).await?;
         client.can_compare([self.seen, &before])?;
         if !self.seen.is_still(&before) {
-            self.outcome = GuardedOutcome::ChangedMeanwhile;
-            return Ok(());
+            return Ok((GuardedOutcome::ChangedMeanwhile, None));
         }
 
-        // Before MULTI, ASKING applies to the whole transaction; inside, it would only be queued.
-        send_asking(&mut connection, route).await?;
-        connection.call_ok(&pack(["MULTI"])).await?;
-        // An error here ends the attempt. Redis executes nothing of a transaction before EXEC, and
-        // without EXEC nothing at all.
-        for command in &self.commands {
-            connection.call_ok(&pack(command)).await?;
-        }
-        let reads = identity.commands();
-        for command in &reads {
-            connection.call_ok(&pack(command)).await?;
-        }
-        let executed = match connection.call_ok(&pack(["EXEC"])).await {
-            Ok(Value::Nil) => {
-                self.outcome = GuardedOutcome::ChangedMeanwhile;
-                return Ok(());
-            }
-            Ok(value) => match reply::array(value) {
-                Some(replies) if replies.len() == self.commands.len() + reads.len() => Ok(replies),
-                _ => Err(client.unexpected("EXEC")),
-            },
-            Err(error) if error.is_without_effect() => return Err(error),
-            Err(why) => Err(why),
-        };
+        let mut commands = self.commands.clone();
+        commands.extend(identity.commands());
         // From here on, an error does not show that nothing was done, so the record is read back.
-        let observed = match executed {
-            Ok(mut replies) => {
+        let observed = match transaction.execute(&commands).await? {
+            Ok(None) => return Ok((GuardedOutcome::ChangedMeanwhile, None)),
+            Ok(Some(mut replies)) => {
                 let of_reads = replies.split_off(self.commands.len());
                 identity.observation(of_reads).map(|after| (replies, after))
             }
@@ -284,8 +242,7 @@ impl<'a> GuardedAttempt<'a> {
         let (mut replies, after) = match observed {
             Ok(observed) => observed,
             Err(why) => {
-                self.set_lost(writer, why, route.node.to_string()).await;
-                return Ok(());
+                return Ok((self.lost(writer, why, route.node.to_string()).await, None));
             }
         };
 
@@ -297,31 +254,15 @@ impl<'a> GuardedAttempt<'a> {
                 reply = Err(client.error(&error.into()));
             }
         }
-        self.outcome = GuardedOutcome::Made { reply, before, after, not_replicated: None };
-        self.connection = Some(connection);
-        Ok(())
+        let made = GuardedOutcome::Made { reply, before, after, not_replicated: None };
+        Ok((made, Some(connection)))
     }
 
     /// Reads the record back on a new connection, because the reply to the call was lost.
-    async fn set_lost(&mut self, writer: &Writer, why: StoreError, sent_to: String) {
+    async fn lost(&self, writer: &Writer, why: StoreError, sent_to: String) -> GuardedOutcome {
         let now = read_back(writer, self.seen).await;
-        self.outcome = GuardedOutcome::Lost { now, why, sent_to };
+        GuardedOutcome::Lost { now, why, sent_to }
     }
-}
-
-/// The node that serves all of a record's Redis keys.
-///
-/// # Errors
-/// A cluster stores the keys in several slots, and a transaction stays in one slot. Or the cluster
-/// cannot be asked for the node.
-async fn node_of(writer: &Writer, keys: &[&[u8]]) -> Result<Target, StoreError> {
-    let client = writer.client();
-    let node = client.master_of(keys[0]).await?;
-    if client.is_cluster() && !hash_slot::is_one(keys.iter().copied()) {
-        let why = hash_slot::words(keys.iter().copied());
-        return Err(StoreError::Apart { target: client.name(), why });
-    }
-    Ok(node)
 }
 
 /// The whole current record; `None` if it cannot be read.

@@ -8,8 +8,10 @@ pub(crate) mod guarded_step;
 mod identity_commands;
 pub(crate) mod restore;
 pub(crate) mod revert;
+mod scriptless;
 pub(crate) mod send;
 mod set_words;
+mod transaction;
 pub(crate) mod writer;
 
 pub use change::{Change, KeyAction, Outcome};

@@ -3,6 +3,7 @@
 
 mod outlook;
 mod restore_outcome;
+mod scriptless;
 
 use std::iter;
 
@@ -91,6 +92,9 @@ impl Writer {
 
     /// Restores units in one round trip, and notes the outcome of each Redis key.
     async fn bring(&self, units: &[RestoreUnit<'_>], outcomes: &mut [RestoreResult]) {
+        if !self.runs_scripts {
+            return self.bring_in_transactions(units, outcomes).await;
+        }
         let client = self.client();
         let most_keys = units.iter().map(|unit| unit.record.all().count()).max();
         let is_cluster = client.is_cluster();

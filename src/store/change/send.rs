@@ -29,6 +29,9 @@ impl Writer {
         batch: &mut Batch<'_>,
         action: KeyAction,
     ) -> Result<Option<StoreError>, StoreError> {
+        if !self.runs_scripts {
+            return self.send_in_transaction(batch, action).await;
+        }
         if self.client().is_cluster() {
             return self.send_apart(batch, action).await;
         }
@@ -60,20 +63,7 @@ impl Writer {
         batch: &mut Batch<'_>,
         action: KeyAction,
     ) -> Result<Option<StoreError>, StoreError> {
-        let mut stopped = None;
-        loop {
-            match self.recheck_other_slots(batch).await {
-                Ok(unread) => {
-                    stopped = unread.or(stopped);
-                    break;
-                }
-                Err(error) => {
-                    self.note_unreachable(&error)?;
-                    self.leave_out_unreachable(batch);
-                    stopped = Some(error);
-                }
-            }
-        }
+        let mut stopped = self.leave_out_changed(batch).await?;
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut lost = Vec::new();
         let replies = self
@@ -113,6 +103,28 @@ impl Writer {
         }
         batch.set_outcomes(outcomes);
         Ok(stopped)
+    }
+
+    /// Leaves out the changes of records with a Redis key in another slot that changed, or cannot be
+    /// read. Returns why one could not be read.
+    ///
+    /// # Errors
+    /// A node did not answer to which nothing should have been sent.
+    pub(super) async fn leave_out_changed(
+        &self,
+        batch: &mut Batch<'_>,
+    ) -> Result<Option<StoreError>, StoreError> {
+        let mut stopped = None;
+        loop {
+            match self.recheck_other_slots(batch).await {
+                Ok(unread) => return Ok(unread.or(stopped)),
+                Err(error) => {
+                    self.note_unreachable(&error)?;
+                    self.leave_out_unreachable(batch);
+                    stopped = Some(error);
+                }
+            }
+        }
     }
 
     /// The outcome in the reply to a call for one change.
@@ -176,7 +188,7 @@ impl Writer {
     /// TTL if it expires exactly that long after a time between the first read and this one. Any
     /// other record may have been left alone or re-acquired, and a slow server may still execute
     /// the change. Its outcome is unknown.
-    async fn read_back(
+    pub(super) async fn read_back(
         &self,
         changes: &[&Change],
         action: KeyAction,

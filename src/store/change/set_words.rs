@@ -5,6 +5,10 @@ use crate::domain::record::Content;
 /// The words of a command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
+pub(super) fn words(words: &[&[u8]]) -> Words {
+    words.iter().map(|word| word.to_vec()).collect()
+}
+
 /// The commands that write this content to a Redis key, with a TTL in milliseconds; `None` never expires. There is
 /// no command for absent content, or for a type that idemctl does not write.
 pub(crate) fn set_words(redis_key: &[u8], content: &Content, lives_ms: Option<u64>) -> Vec<Words> {

@@ -18,6 +18,9 @@ pub struct Writer {
     /// The current client; a failover replaces it. The lock is held only to copy or replace it,
     /// never during a request, so that a poisoned lock is still usable.
     client: Mutex<Client>,
+    /// False if the Redis user may not run scripts, or the server has none. Each change is then a
+    /// transaction.
+    pub(super) runs_scripts: bool,
     /// How many replicas must have each batch of changes, and how long to wait for them.
     replicas: Option<(u32, Duration)>,
     /// Why the replicas did not have a service's own step in time.
@@ -94,6 +97,7 @@ impl Writer {
     pub(in crate::store) fn new(client: Client) -> Self {
         Self {
             client: Mutex::new(client),
+            runs_scripts: true,
             replicas: None,
             not_replicated: Mutex::default(),
             unreachable: Mutex::default(),
@@ -109,7 +113,38 @@ impl Writer {
     /// A writer to the same server that waits for no replicas.
     #[must_use]
     pub fn without_waiting(&self) -> Self {
-        Self::new(self.client())
+        Self { runs_scripts: self.runs_scripts, ..Self::new(self.client()) }
+    }
+
+    /// Finds out whether scripts work here. Returns false if they do not.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub async fn try_scripts(&mut self) -> Result<bool, StoreError> {
+        match self.client().ask(redis::cmd("EVAL").arg("return 1").arg(0)).await {
+            Err(error) if error.lost_the_reply() => return Err(error),
+            Err(error) => self.runs_scripts = !error.refuses_command(),
+            Ok(_) => {}
+        }
+        Ok(self.runs_scripts)
+    }
+
+    /// Checks, before anything is changed without scripts, that the Redis user may send a command.
+    /// Its first argument is any Redis key. The command is not executed.
+    ///
+    /// # Errors
+    /// The user may not, or there is no reply.
+    pub async fn require(&self, command: &[&str]) -> Result<(), StoreError> {
+        if self.runs_scripts {
+            return Ok(());
+        }
+        let words: Vec<&[u8]> = command.iter().map(|word| word.as_bytes()).collect();
+        let refusals = self.client().refusals(words[1], &[words]).await?;
+        // A user who may send it for some Redis keys gets another error for this one.
+        match refusals.into_iter().find(StoreError::refuses_command) {
+            Some(refusal) => Err(refusal),
+            None => Ok(()),
+        }
     }
 
     /// Makes changes by the protocol that all changes share.

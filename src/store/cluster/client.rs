@@ -202,7 +202,7 @@ impl Client {
         Ok(digest)
     }
 
-    pub(super) async fn node(&self, target: &Target) -> Result<Node, StoreError> {
+    pub(in crate::store) async fn node(&self, target: &Target) -> Result<Node, StoreError> {
         if let Some(node) = self.reached(target) {
             return Ok(node);
         }
@@ -234,6 +234,15 @@ impl Client {
 
     pub(in crate::store) fn error(&self, error: &redis::RedisError) -> StoreError {
         self.home.error(error)
+    }
+
+    /// # Errors
+    /// The reply is an error.
+    pub(in crate::store) fn no_error(&self, reply: Value) -> ClientReply {
+        match reply {
+            Value::ServerError(error) => Err(self.error(&error.into())),
+            reply => Ok(reply),
+        }
     }
 
     pub(in crate::store) fn unexpected(&self, asked: &str) -> StoreError {

@@ -44,8 +44,8 @@ impl Client {
     /// compares with them.
     ///
     /// # Errors
-    /// A deadline is unknown because the Redis user lacks a right, or the fields of a hash expire,
-    /// so nothing may be changed.
+    /// A deadline or a long value is unknown because the Redis user lacks a right, or the fields of a
+    /// hash expire, so nothing may be changed.
     pub(in crate::store) fn can_compare<'a>(
         &self,
         seen: impl IntoIterator<Item = &'a Observation>,
@@ -60,13 +60,14 @@ impl Client {
                     );
                     return Err(StoreError::Missed { why });
                 }
-                if key.content.is_absent() || key.deadline != Deadline::Unknown {
+                let is_other = key.content.other_type().is_some();
+                if key.is_comparable() || (is_other && key.deadline != Deadline::Unknown) {
                     continue;
                 }
                 let redis_key = key.redis_key.escape_ascii();
                 let why = format!(
-                    "when {redis_key} expires has to be known for a change: +eval, and \
-                    +pexpiretime or +time"
+                    "a change compares the value and the expiry of {redis_key}: +time, and for long \
+                    values +strlen and +dump"
                 );
                 return Err(StoreError::Permission { target: self.name(), why });
             }

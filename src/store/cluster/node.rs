@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use redis::{Cmd, Pipeline, Value};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::store::connection::{ClientOption, Connection, Target, diagnose};
 use crate::store::error::StoreError;
@@ -44,6 +44,15 @@ impl Node {
     /// True if the connection took the place of another one after this moment.
     pub(in crate::store) async fn was_reopened(&self, since: Instant) -> bool {
         self.connection.lock().await.reopened_at.is_some_and(|at| at >= since)
+    }
+
+    /// The connection, which nobody else uses until the guard is dropped.
+    ///
+    /// # Errors
+    /// The Redis user may not send UNWATCH, which ends a transaction that left its record alone.
+    pub(in crate::store) async fn lock(&self) -> Result<OwnedMutexGuard<Connection>, StoreError> {
+        self.ask(&redis::cmd("UNWATCH")).await?;
+        Ok(Arc::clone(&self.connection).lock_owned().await)
     }
 
     pub(in crate::store) async fn ask(&self, command: &Cmd) -> Result<Value, StoreError> {

@@ -107,7 +107,9 @@ impl Transport {
 }
 
 /// A byte stream of any transport.
-pub(in crate::store) trait Socket: AsyncRead + AsyncWrite + Send + Unpin {
+pub(in crate::store) trait Socket:
+    AsyncRead + AsyncWrite + Send + Sync + Unpin
+{
     /// The socket, if its bytes are those of the stream. TLS has messages of its own in between.
     fn plain(&self) -> Option<BorrowedFd<'_>>;
 }

@@ -80,6 +80,16 @@ impl StoreError {
         matches!(self, Self::Permission { why, .. } if why.contains("command"))
     }
 
+    /// True if the Redis user may not send the command at all, or the server does not have it.
+    /// Valkey without its Lua module names the missing engine.
+    pub(in crate::store) fn refuses_command(&self) -> bool {
+        let has_no_engine = match self {
+            Self::ErrorReply { why, .. } => why.contains("scripting engine"),
+            _ => false,
+        };
+        has_no_engine || self.is_of_command() || self.is_unknown_command()
+    }
+
     /// True for an error that idemctl found only after it had made the changes.
     pub fn came_after(&self) -> bool {
         matches!(self, Self::NotReplicated { .. } | Self::MasterUnknown { .. })

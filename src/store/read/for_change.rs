@@ -25,7 +25,7 @@ const COMMANDS_PER_KEY: usize = 2;
 
 /// The most bytes of values whose checksums are asked for in one write, unless a single record is
 /// larger.
-const MAX_CHECKSUM_BYTES: u64 = 4 << 20;
+pub(super) const MAX_CHECKSUM_BYTES: u64 = 4 << 20;
 
 /// The size in bytes that a value counts with if the server does not report it. One write then asks
 /// for at most 16 of them.
@@ -141,7 +141,11 @@ impl RecordReader {
     }
 
     /// The number that a command replies for each Redis key; `None` for any other reply.
-    async fn read_numbers(&self, command: &[&[u8]], redis_keys: &[&[u8]]) -> Vec<Option<u64>> {
+    pub(super) async fn read_numbers(
+        &self,
+        command: &[&[u8]],
+        redis_keys: &[&[u8]],
+    ) -> Vec<Option<u64>> {
         if redis_keys.is_empty() {
             return Vec::new();
         }

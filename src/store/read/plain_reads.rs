@@ -3,14 +3,22 @@
 
 use redis::{Pipeline, Value};
 
-use super::key_query::{CommandQueue as _, KeyQuery, PipelineReplies, ReadLimit};
+use super::for_change::MAX_CHECKSUM_BYTES;
+use super::key_query::{
+    CommandQueue as _, ExpiryCommand, KeyQuery, PipelineReplies, ReadLimit, hash_of,
+};
 use super::reader::{ReadResult, RecordReader, RedisKeys};
-use crate::domain::record::{Content, Field, Hash, KeyState, Observation};
+use crate::domain::record::{
+    Content, Deadline, Field, Hash, KeyState, Observation, TimeLeft, has_expiring_fields,
+};
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
 
 /// The most fields of a hash that are read, the same as in `fields.lua`.
 pub(super) const MAX_FIELDS: u64 = 256;
+
+/// How often deadlines are measured; see `deadline.lua`.
+const MAX_MEASUREMENTS: usize = 50;
 
 /// The most commands that a query sends for a record, to allocate a pipeline.
 const COMMANDS_PER_RECORD: usize = 4;
@@ -180,6 +188,81 @@ impl RecordReader {
                 hash.content = Content::Hash(Box::new(Hash::new(fields, count)));
             }
         }
+    }
+
+    /// Reads what identifies Redis keys beside their values, as `read_records.lua` does: when they
+    /// expire, by the clocks of their nodes, and for a change the checksums of long strings and of
+    /// other types. Anything that a node does not report stays unknown.
+    pub(super) async fn read_identities(&self, read: &mut [ReadResult], for_change: bool) {
+        for seen in read.iter_mut().flatten() {
+            for key in &mut seen.keys {
+                for _ in 0..MAX_MEASUREMENTS {
+                    if key.content.is_absent() {
+                        break;
+                    }
+                    seen.server_ms = self.read_identity(key, for_change).await;
+                    if key.deadline != Deadline::Unknown || seen.server_ms.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what identifies one Redis key. Returns the time by the clock of its node.
+    async fn read_identity(&self, key: &mut KeyState, for_change: bool) -> Option<u64> {
+        let mut expiry = ExpiryCommand::Pttl;
+        if self.client().tells_deadlines().await {
+            expiry = ExpiryCommand::Pexpiretime;
+        }
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("TIME");
+        pipeline.cmd(expiry.name()).arg(&key.redis_key);
+        pipeline.cmd("TIME");
+        let needs_dump = match &key.content {
+            Content::Hash(hash) => hash.has_all(),
+            Content::Other(_) => {
+                let command: [&[u8]; 2] = [b"MEMORY", b"USAGE"];
+                let bytes = self.read_numbers(&command, &[&key.redis_key]).await;
+                matches!(bytes[..], [Some(..=MAX_CHECKSUM_BYTES)])
+            }
+            content => !content.is_whole(),
+        };
+        if for_change && needs_dump {
+            for command in ["DUMP", "HGETALL", "DUMP"] {
+                pipeline.cmd(command).arg(&key.redis_key);
+            }
+        }
+        let count = pipeline.len();
+        let master = self.client().master_of(&key.redis_key).await.ok()?;
+        let mut replies = self.client().ask_node(&master, pipeline, count).await.into_iter();
+        let mut next = || replies.next()?.ok();
+        let before = next().and_then(reply::millis);
+        let expires = reply::integer(&next()?)?;
+        let after = next().and_then(reply::millis);
+        if expires == -2 {
+            key.content = Content::Absent;
+        }
+        if expiry == ExpiryCommand::Pexpiretime {
+            key.deadline = Deadline::from_pexpiretime(expires);
+            key.time_left = TimeLeft::until(key.deadline, after.unwrap_or_default());
+        } else {
+            key.deadline = Deadline::measured(expires, before, after);
+            key.time_left = TimeLeft::from_pttl(expires);
+        }
+        let dump = next().and_then(reply::bytes);
+        let fields = next().and_then(hash_of);
+        // Fields that were read between two equal DUMPs are those of the DUMP.
+        if let Some(dump) = dump
+            && !has_expiring_fields(&dump)
+            && next().and_then(reply::bytes).as_ref() == Some(&dump)
+        {
+            key.checksum = dump.last_chunk().copied();
+            if let (Content::Hash(_), Some(fields)) = (&key.content, fields) {
+                key.content = fields;
+            }
+        }
+        after
     }
 
     /// Sends commands; `None` for a reply that is an error.

@@ -268,7 +268,16 @@ impl RecordReader {
             let command = match self.method {
                 ReadMethod::ReadOnlyScript => "EVAL_RO",
                 ReadMethod::Script => "EVAL",
-                ReadMethod::Commands => return self.read_by_commands(groups, head).await,
+                ReadMethod::Commands => {
+                    let mut read = self.read_by_commands(groups, head).await?;
+                    // A scan reads its deadlines itself.
+                    if detail != ReadDetail::Brief {
+                        let for_change =
+                            detail == ReadDetail::Checksums || head == ReadLimit::Whole;
+                        self.read_identities(&mut read, for_change).await;
+                    }
+                    return Ok(read);
+                }
             };
             let units = self.atomic_units(groups);
             let replies = self.call_script(command, &units, head, detail).await;

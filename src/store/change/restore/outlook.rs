@@ -12,7 +12,7 @@ use crate::store::change::Writer;
 use crate::store::cluster::client::Client;
 use crate::store::connection::reply;
 use crate::store::error::StoreError;
-use crate::store::read::key_query::{KeyQuery, ReadLimit};
+use crate::store::read::key_query::KeyQuery;
 
 impl Client {
     /// Predicts the outcomes of [`Writer::restore`].
@@ -25,15 +25,14 @@ impl Client {
     ) -> Result<Vec<RestoreResult>, StoreError> {
         let redis_keys: Vec<&[u8]> = records.iter().flat_map(|record| record.all()).collect();
         let wanted: Vec<_> = redis_keys.iter().map(|key| vec![key.to_vec()]).collect();
-        let mut reader = self.reader();
-        let mut seen = reader.read_query(&wanted, KeyQuery::deadlines()).await;
+        let mut seen = self.reader().read_query(&wanted, KeyQuery::deadlines()).await;
         // The clock of its node decides whether a key has expired. A node that does not answer is
         // not asked again.
         for indexes in self.by_master(&redis_keys) {
             let Some(first) = indexes.iter().find(|index| seen[**index].is_ok()) else { continue };
-            let first = std::slice::from_ref(&wanted[*first]);
-            let read = reader.read_each(first, ReadLimit::Bytes(0)).await?.pop();
-            let server_ms = read.and_then(|read| read.ok()?.server_ms);
+            let master = self.master_of(redis_keys[*first]).await?;
+            let time = self.node(&master).await?.ask(&redis::cmd("TIME")).await;
+            let server_ms = time.ok().and_then(reply::millis);
             for index in indexes {
                 if let Ok(seen) = &mut seen[index] {
                     seen.server_ms = server_ms;
