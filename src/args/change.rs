@@ -56,6 +56,15 @@ pub struct ChangeArgs {
     pub(crate) no_backup: bool,
 }
 
+/// The plan of a removal.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Change")]
+pub struct PlanArgs {
+    /// Write the removals to this new file, for `idemctl apply`, and change nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub(crate) plan: Option<PathBuf>,
+}
+
 /// The records to restore, and the server to restore them to.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ReturnArgs {

@@ -119,6 +119,11 @@ impl AuditLog {
         self.begin.part = is_partial;
     }
 
+    /// Notes, before the first change, who planned the changes.
+    pub fn is_planned_by(&mut self, planner: String) {
+        self.begin.planner = Some(planner);
+    }
+
     /// Writes, before the first change, that the run begins to change something. If it is killed
     /// before it writes what it changed, the log shows that there was an operation. Every call but
     /// the first does nothing.

@@ -10,6 +10,7 @@ mod manual_step;
 pub mod named_locks;
 mod one_record;
 mod owner;
+pub mod plan;
 mod rate_limiter;
 mod removal_hint;
 pub mod restore;

@@ -1,9 +1,12 @@
 //! Locks that are named one by one: read, changed after one question, and each reported by name.
 
+use std::path::Path;
+
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
+use super::plan::{PlanWriter, PlannedCommand};
 use crate::args::{ChangeArgs, Output};
 use crate::change;
 use crate::domain::record::{GivenKey, Record, RecordName};
@@ -204,7 +207,26 @@ impl NamedLocks {
         ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
     }
 
-    /// Asks and changes the locks, unless this is a dry run, and reports what was done to each.
+    /// Writes a plan of the removal of these locks.
+    ///
+    /// # Errors
+    /// The errors of [`PlanWriter`].
+    pub async fn plan(
+        &self,
+        session: &mut Session,
+        path: &Path,
+        reason: Option<String>,
+    ) -> Result<()> {
+        let command = PlannedCommand::ForceUnlock;
+        let mut plan = PlanWriter::create(session, path, command, reason, false).await?;
+        for lock in self.all_possible() {
+            plan.add(&lock.change(), lock.record.schema.files_hash.clone())?;
+        }
+        Ok(plan.finish(session, self.locks.len() as u64)?)
+    }
+
+    /// Asks and changes the locks, unless this is a dry run, and reports what was done to each. With
+    /// `plan`, the changes are only planned.
     ///
     /// # Errors
     /// As [`NamedLocks::change`] and [`NamedLocks::exit`].
@@ -213,10 +235,13 @@ impl NamedLocks {
         session: &mut Session,
         output: Output,
         args: &ChangeArgs,
+        plan: Option<&Path>,
         question: &str,
     ) -> Result<Exit> {
         let mut ended = Ok(());
-        if args.confirm_args.dry_run {
+        if let Some(path) = plan {
+            self.plan(session, path, args.confirm_args.reason.clone()).await?;
+        } else if args.confirm_args.dry_run {
             session.ui.status("dry run: nothing was changed");
         } else if self.possible() > 0 {
             ended = self.change(session, args, question).await;

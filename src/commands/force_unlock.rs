@@ -4,8 +4,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::args::{ChangeArgs, KeysArgs, Output, PlanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
+use crate::change::plan::check_new;
 use crate::change::{in_backup, print_way_back, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
@@ -53,6 +54,9 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan_args: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
@@ -64,6 +68,7 @@ const UNLOCK: LockAction = LockAction {
 };
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+    check_new(args.plan_args.plan.as_deref())?;
     let mut keys = KeyList::of_few(&args.keys, session)?;
     let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
     let keys = keys.all(named_locks::MOST)?;
@@ -105,6 +110,11 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
         )
         .into());
     }
+    if let Some(path) = &args.plan_args.plan {
+        locks.plan(session, path, args.change_args.confirm_args.reason.clone()).await?;
+        write_record(session, args.output, &record, "planned", None)?;
+        return Ok(Exit::Done);
+    }
     if args.change_args.confirm_args.dry_run {
         write_record(session, args.output, &record, "dry-run", None)?;
         if args.output == Output::Text {
@@ -145,7 +155,8 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
         session.ui.warning("if a worker is still running, the operation executes twice");
     }
     let question = format!("Remove {}?", words::counted(possible as u64, "lock"));
-    locks.change_and_report(session, args.output, &args.change_args, &question).await
+    let plan = args.plan_args.plan.as_deref();
+    locks.change_and_report(session, args.output, &args.change_args, plan, &question).await
 }
 
 fn decide(record: &Record) -> LockDecision {

@@ -1,5 +1,6 @@
 //! One subcommand, one file.
 
+pub mod apply;
 pub mod backup;
 pub mod begin;
 pub mod check;

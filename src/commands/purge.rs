@@ -40,8 +40,9 @@ use clap::Args as ClapArgs;
 
 use self::rule::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
-use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
+use crate::args::{ChangeArgs, Output, PlanArgs, ScanCountArgs, SchemaArgs, ThresholdArgs};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, Named, warn_of_refusal};
+use crate::change::plan::{PlannedCommand, check_new};
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
@@ -103,11 +104,16 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan_args: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
+    let plan = args.plan_args.plan.as_deref();
+    check_new(plan)?;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
     let mut key_list = KeyList::of(&args.choice.keys, session)?;
@@ -129,16 +135,19 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         }
         warn_of_refusal(session, error);
     }
-    // A dry run gets no `Writer`, without which nothing can be changed.
-    let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };
+    // A dry run or a plan gets no `Writer`, without which nothing can be changed.
+    let confirm_args =
+        if only_shows || plan.is_some() { None } else { Some(&args.change_args.confirm_args) };
     let scan_options = args.page.scan_options();
-    let mut purge = BulkRun::open(session, &rule, confirm_args, scan_options, key_list).await?;
+    let named = key_list.map(Named::Keys);
+    let mut purge = BulkRun::open(session, &rule, confirm_args, scan_options, named).await?;
+    purge.plan = plan.map(|path| (path.to_owned(), PlannedCommand::Purge));
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
     // A person or an option decides by the number of selected records.
     let asks = args.change_args.confirm_args.asks_somebody(session);
-    if only_shows || asks || args.limit.is_given() {
+    if only_shows || plan.is_some() || asks || args.limit.is_given() {
         purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
         show(session, &args, &purge, is_complete).await?;
@@ -153,8 +162,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     }
 
     let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
-    let confirm_args = &args.change_args.confirm_args;
-    confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await?;
+    if let Some(args) = confirm_args {
+        args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await?;
+    }
     let options = BulkOptions {
         command: "purge",
         audit_word: "purged",
@@ -165,6 +175,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         grace: Duration::ZERO,
         owners: None,
         limit,
+        planner: None,
     };
     // An error is reported together with what was changed before it.
     let result = purge.change(session, &args.change_args, options).await;
@@ -318,7 +329,7 @@ async fn print_outcome(
         outcomes.done + outcomes.partly.len() as u64,
         &so_far,
     )?;
-    if total > 0 {
+    if total > 0 && outcomes.ended != Ended::Planned {
         session.ui.status(&so_far);
         print_way_back(session);
     }

@@ -9,11 +9,13 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
-use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, PlanArgs, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
+use crate::change::plan::{PlannedCommand, check_new};
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
+use crate::domain::change::outcome_counts::Ended;
 use crate::domain::history::EXPIRED;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
@@ -93,11 +95,19 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan_args: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let only_shows = args.change_args.confirm_args.dry_run;
+    let plan = args.plan_args.plan.as_deref();
+    check_new(plan)?;
+    if plan.is_some() && args.action == ActionArg::Expire {
+        return Err(CommandError::usage("a plan has only removals, not --action expire").into());
+    }
     let orphans = Orphans::new(session, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
         session.ui.status(&remark);
@@ -114,8 +124,10 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     } else if let Err(error) = orphans.check_narrow(&args.schemas) {
         warn_of_refusal(session, error);
     }
-    let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
+    let confirm_args = &args.change_args.confirm_args;
+    let leave = if only_shows || plan.is_some() { None } else { Some(confirm_args) };
     let mut sweep = BulkRun::open(session, &orphans, leave, scan_options, None).await?;
+    sweep.plan = plan.map(|path| (path.to_owned(), PlannedCommand::Sweep));
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.
@@ -132,13 +144,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return sweep.end_unchanged(session);
     }
 
-    let confirm_args = &args.change_args.confirm_args;
     let locks = words::counted(count, "lock");
     let question = match args.action {
         ActionArg::Unlock => format!("Remove {locks}?"),
         ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
     };
-    confirm_args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
+    if let Some(args) = leave {
+        args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
+    }
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
@@ -148,6 +161,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         grace: args.grace,
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
+        planner: None,
     };
     let result = sweep.change(session, &args.change_args, options).await;
     print_outcome(session, &args, &sweep, result)
@@ -257,7 +271,9 @@ fn print_outcome(
     let so_far = format!("{} of {} done{backup}", outcomes.done, words::counted(total, "lock"));
     print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
-    session.ui.status(&format!("Swept: {so_far}"));
+    if outcomes.ended != Ended::Planned {
+        session.ui.status(&format!("Swept: {so_far}"));
+    }
     if outcomes.done > 0 {
         print_way_back(session);
     }

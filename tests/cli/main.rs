@@ -14,6 +14,7 @@ mod acl;
 mod addresses;
 mod adopt;
 mod advice;
+mod apply;
 mod audit_files;
 mod backups;
 mod begin_release;

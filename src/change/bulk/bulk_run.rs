@@ -1,9 +1,10 @@
-//! One run of `purge` or `sweep`: the records that a rule selects are counted and changed, and the
-//! outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
+//! One run of `purge`, `sweep` or `apply`: the records that a rule selects are counted and changed,
+//! or planned, and the outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
 //! into the smaller batches that are sent together.
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -16,8 +17,9 @@ use super::read_ahead::{PendingRecords, ReadAhead};
 use super::recheck::{Rechecked, SelectedRecord, recheck};
 use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
-use super::source::RecordSource;
+use super::source::{Named, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
+use crate::change::plan::{PlanWriter, PlannedCommand, print_nothing};
 use crate::change::{Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::covered::Covered;
@@ -28,7 +30,6 @@ use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
 use crate::scan::ScanEnd;
 use crate::session::Session;
-use crate::session::key_list::KeyList;
 use crate::store::{Change, KeyAction, RecordReader, ScanOptions, StoreError, Writer};
 use crate::terminal::frame::ProgressLine;
 
@@ -37,12 +38,14 @@ pub struct BulkRun<'a, R: BulkRule> {
     pub rule: &'a R,
     /// Reads records; it never changes any.
     pub reader: RecordReader,
-    /// `None` for a dry run, and once the change has begun.
+    /// `None` for a dry run or a plan, and once the change has begun.
     writer: Option<Writer>,
+    /// The file of the plan, and the command that makes it, if the run only plans its changes.
+    pub plan: Option<(PathBuf, PlannedCommand)>,
     /// The server's name, for people.
     pub server: String,
-    /// The keys that are named one by one, if any are.
-    key_list: Option<KeyList>,
+    /// What names the records one by one, if anything does.
+    named: Option<Named>,
     pub interrupt: Interrupt,
     /// The selected records, counted before the prompt, or else while they are changed.
     pub selected: SelectedCounts<R::Group>,
@@ -68,11 +71,13 @@ pub struct BulkOptions {
     pub owners: Option<OwnerCheck>,
     /// The most records that are changed.
     pub limit: u64,
+    /// Who planned the changes, if they are those of a plan.
+    pub planner: Option<String>,
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// Connects. With `confirm_args` the run may change records once it is confirmed; without them
-    /// it is a dry run.
+    /// it is a dry run, or makes a plan.
     ///
     /// # Errors
     /// As every read; for a run that may change records, as every change.
@@ -81,7 +86,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         rule: &'a R,
         confirm_args: Option<&ConfirmArgs>,
         scan_options: ScanOptions,
-        key_list: Option<KeyList>,
+        named: Option<Named>,
     ) -> Result<Self> {
         let writer = match confirm_args {
             Some(args) => Some(session.connect_writer(args).await?),
@@ -94,8 +99,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             rule,
             reader,
             writer,
+            plan: None,
             server,
-            key_list,
+            named,
             interrupt,
             selected: SelectedCounts::default(),
             is_counted: false,
@@ -114,7 +120,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let source = RecordSource::open(
             self.rule,
             self.reader.clone(),
-            self.key_list.as_mut(),
+            self.named.as_mut(),
             &self.interrupt,
             progress,
         )
@@ -134,7 +140,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// # Errors
     /// `Exit::Partial`: nodes of a cluster were left out.
     pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
-        if self.writer.is_none() {
+        if let Some((path, _)) = &self.plan {
+            print_nothing(session, path);
+        } else if self.writer.is_none() {
             session.ui.status("dry run: nothing was changed");
         }
         if let Some(error) = self.selected.unreachable {
@@ -145,11 +153,11 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
 
     /// What was read of the records that the rule asks for.
     pub fn covered(&self) -> Covered {
-        let scanned = self.key_list.is_none().then_some(&self.rule.scope().catalog);
+        let scanned = self.named.is_none().then_some(&self.rule.scope().catalog);
         self.selected.covered(scanned)
     }
 
-    /// Changes the records kept since the count, or, if none were kept, those that the source finds
+    /// Changes, or plans to change, the records kept since the count, or, if none were kept, those that the source finds
     /// now. `outcomes` has the outcomes so far, whatever the error. It does not count a record that
     /// the recheck could not read, or whose change was not made because of an error. Until the
     /// backup and the audit log are open, the run itself counts as [`Ended::NothingTried`].
@@ -162,8 +170,6 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         args: &ChangeArgs,
         options: BulkOptions,
     ) -> Result<()> {
-        // Only a dry run has no writer, and it ends before this.
-        let Some(writer) = self.writer.take() else { return Ok(()) };
         // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
         // whole.
         self.interrupt.handle_terminate()?;
@@ -173,7 +179,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if kept.is_none() {
             // The progress of the changes is shown, and not that of the scan.
             let hidden = ProgressLine::hidden();
-            let keys = self.key_list.as_mut();
+            let keys = self.named.as_mut();
             let reader = self.reader.clone();
             let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
             source = Some(opened.await?);
@@ -181,7 +187,31 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             self.outcomes.unrecognised = 0;
             self.outcomes.first_unrecognised = None;
         }
-        let mut journal = Journal::open(session, args, options.command, options.removes)?;
+        let mut plan = None;
+        let mut journal = None;
+        if let Some((path, command)) = &self.plan {
+            let reason = args.confirm_args.reason.clone();
+            let asks = options.owners.is_some();
+            let created = PlanWriter::create(session, path, *command, reason, asks);
+            plan = Some(created.await?);
+        } else {
+            let mut opened = Journal::open(session, args, options.command, options.removes)?;
+            if let Some(planner) = options.planner {
+                opened.audit_log().is_planned_by(planner);
+            }
+            journal = Some(opened);
+        }
+        let sink = match (&mut plan, &mut journal, self.writer.take()) {
+            (Some(plan), ..) => Sink::Plan(plan),
+            (None, Some(journal), Some(writer)) => Sink::Server(BatchChanger {
+                session,
+                writer,
+                journal,
+                audit_word: options.audit_word,
+            }),
+            // Only a dry run has no writer, and it ends before this.
+            _ => return Ok(()),
+        };
         let mut changes = ChangeLoop {
             rule: self.rule,
             reader: self.reader.clone(),
@@ -191,29 +221,41 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             owners: options.owners,
             limit: options.limit,
             total: self.is_counted.then(|| self.selected.tally.total().min(options.limit)),
-            batch_changer: BatchChanger {
-                session,
-                writer,
-                journal: &mut journal,
-                audit_word: options.audit_word,
-            },
+            session,
+            sink,
             outcomes: &mut self.outcomes,
         };
         // Records that were not counted before the prompt are counted while they are changed.
         let count_into = if self.is_counted { None } else { Some(&mut self.selected) };
         let ended = changes.run(kept.unwrap_or_default(), source, count_into).await;
-        if matches!(ended, Ok(Ended::Interrupted)) {
-            journal.audit_log().stops_early();
+        let (mut backup, mut ended) = (None, ended);
+        if let Some(mut journal) = journal {
+            if matches!(ended, Ok(Ended::Interrupted)) {
+                journal.audit_log().stops_early();
+            }
+            (backup, ended) = journal.close(ended, session.now()).await;
         }
-        let (backup, ended) = journal.close(ended, session.now()).await;
-        let ended = match (ended, unreachable) {
+        let mut ended = match (ended, unreachable) {
             (Ok(_), Some(error)) => Err(error.into()),
             (ended, _) => ended,
         };
+        if let Some(plan) = plan {
+            self.outcomes.done = 0;
+            if matches!(ended, Ok(Ended::Finished)) {
+                plan.finish(session, self.selected.tally.total())?;
+                ended = Ok(Ended::Planned);
+            }
+        }
         self.outcomes.backup = backup.map(|file| file.display().to_string());
         self.outcomes.ended = *ended.as_ref().unwrap_or(&Ended::Failed);
         ended.map(drop)
     }
+}
+
+/// What becomes of the changes of a run.
+enum Sink<'a> {
+    Server(BatchChanger<'a>),
+    Plan(&'a mut PlanWriter),
 }
 
 /// The changes of a run, one batch after the other.
@@ -227,7 +269,8 @@ struct ChangeLoop<'a, R: BulkRule> {
     limit: u64,
     /// How many records are to be changed, if they were counted.
     total: Option<u64>,
-    batch_changer: BatchChanger<'a>,
+    session: &'a Session,
+    sink: Sink<'a>,
     outcomes: &'a mut OutcomeCounts,
 }
 
@@ -244,7 +287,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         mut source: Option<RecordSource<'_>>,
         count_into: Option<&mut SelectedCounts<R::Group>>,
     ) -> Result<Ended> {
-        let ui = &self.batch_changer.session.ui;
+        let ui = &self.session.ui;
         // The selected records were not counted, so that the keys of the server are the total.
         let mut keys_on_server = None;
         if self.total.is_none()
@@ -355,7 +398,19 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 
             // Back up, compare and change, count. Ctrl-C waits: a change without its line in the
             // log cannot be undone.
-            self.batch_changer.change(changes, self.outcomes).await?;
+            match &mut self.sink {
+                Sink::Server(changer) => changer.change(changes, self.outcomes).await?,
+                Sink::Plan(plan) => {
+                    for (_, change) in &changes {
+                        let name = &change.label.name.schema;
+                        let catalog = &self.rule.scope().catalog;
+                        let schema = catalog.all().iter().find(|schema| schema.name == *name);
+                        let hash = schema.map(|schema| schema.files_hash.clone());
+                        plan.add(change, hash.unwrap_or_default())?;
+                        self.outcomes.done += 1;
+                    }
+                }
+            }
 
             processed += records as u64;
             if shows_keys {

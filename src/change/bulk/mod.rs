@@ -1,4 +1,4 @@
-//! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
+//! What `purge`, `sweep` and `apply` share. A run scans, rechecks, backs up, compares and changes, and
 //! counts the outcome of each record: `ChangeLoop::change_batches` in `bulk_run.rs` does these in
 //! order, for one batch after the other.
 //!
@@ -7,6 +7,7 @@
 
 mod bulk_run;
 mod change_batch;
+mod planned_records;
 mod read_ahead;
 mod recheck;
 mod rule;
@@ -15,3 +16,4 @@ mod source;
 
 pub use self::bulk_run::{BulkOptions, BulkRun};
 pub use self::rule::{BulkRule, Planned, PlannedAction, Scope, check_narrow, warn_of_refusal};
+pub use self::source::Named;

@@ -1,11 +1,14 @@
-//! Where the records of a run come from: a scan of the keyspace, or keys that are named one by one.
+//! Where the records of a run come from: a scan of the keyspace, keys that are named one by one, or
+//! a plan.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
 use anyhow::Result;
 
+use super::planned_records::PlannedRecords;
 use super::rule::{BulkRule, Planned};
+use crate::change::plan::Plan;
 use crate::domain::change::removal::{self, RemovalCommand};
 use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
 use crate::domain::schema::catalog::LOCK_BYTES;
@@ -26,28 +29,50 @@ const PAGE: usize = 200;
 /// the selected records would cost more than the bytes of the others.
 const SELECTED_IN: usize = 4;
 
+/// What names the records of a run one by one.
+pub enum Named {
+    Keys(KeyList),
+    Plan(Box<Plan>),
+}
+
 /// Where the records of a run come from.
 pub(super) enum RecordSource<'a> {
     Scan(Box<Scan<'a>>),
     Named(Box<NamedRecords<'a>>),
+    Planned(Box<PlannedRecords<'a>>),
 }
 
 impl<'a> RecordSource<'a> {
-    /// Starts at the beginning of the keyspace, or of the named keys if there are any.
+    /// Starts at the beginning of the keyspace, or of the named records if there are any.
     ///
     /// # Errors
     /// No node can be reached, or the keys cannot be read again; Ctrl-C.
     pub(super) async fn open(
         rule: &'a impl BulkRule,
         reader: RecordReader,
-        named_keys: Option<&'a mut KeyList>,
+        named: Option<&'a mut Named>,
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
-        if let Some(keys) = named_keys {
-            keys.rewind()?;
-            let named = NamedRecords::new(keys, reader, interrupt.clone(), progress);
-            return Ok(Self::Named(Box::new(named)));
+        match named {
+            Some(Named::Keys(keys)) => {
+                keys.rewind()?;
+                let named = NamedRecords::new(keys, reader, interrupt.clone(), progress);
+                return Ok(Self::Named(Box::new(named)));
+            }
+            Some(Named::Plan(plan)) => {
+                plan.rewind()?;
+                return Ok(Self::Planned(Box::new(PlannedRecords {
+                    plan,
+                    reader,
+                    interrupt: interrupt.clone(),
+                    progress,
+                    keys: 0,
+                    coverage: Coverage::default(),
+                    unread: None,
+                })));
+            }
+            None => {}
         }
         let scope = rule.scope();
         let query = ScanQuery {
@@ -75,6 +100,7 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.keys(),
             Self::Named(named) => named.keys,
+            Self::Planned(planned) => planned.keys,
         }
     }
 
@@ -84,6 +110,7 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.keys_iterated(),
             Self::Named(named) => named.keys,
+            Self::Planned(planned) => planned.keys,
         }
     }
 
@@ -112,6 +139,7 @@ impl<'a> RecordSource<'a> {
                 Ok(page)
             }
             Self::Named(named) => named.next_page(rule).await,
+            Self::Planned(planned) => planned.next_page(rule).await,
         }
     }
 
@@ -139,6 +167,7 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.finish(),
             Self::Named(named) => named.finish(),
+            Self::Planned(planned) => planned.finish(),
         }
     }
 }

@@ -185,26 +185,13 @@ impl RecordFilter for PurgeRule {
         self.selection.is_about(record)
     }
 
-    /// Every Redis key is removed, the lock first. If a cluster keeps the keys in several slots,
-    /// they are removed one slot after the other. If the result were first, a retry in between
-    /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
-        // A Redis key of another type belongs to another program, whatever its name is.
-        if purgeable::check_own_keys(record).is_err() {
-            return Selected::No;
-        }
+        let Ok(key_indexes) = purgeable::key_indexes(record) else { return Selected::No };
         match self.selection.selects(record) {
             Selected::Yes(()) => {}
             Selected::No => return Selected::No,
             // Missing evidence, e.g. for an age or a field, never selects a record for a change.
             Selected::Unproven(missing) => return Selected::Unproven(missing),
-        }
-        let lock = record.schema.lock_key_index();
-        let mut key_indexes = vec![lock];
-        for key_index in 0..record.seen.keys.len() {
-            if key_index != lock {
-                key_indexes.push(key_index);
-            }
         }
         Selected::Yes(Planned {
             group: (record.schema.name.clone(), record.state.as_str()),

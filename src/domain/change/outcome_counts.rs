@@ -14,6 +14,8 @@ pub enum Ended {
     #[default]
     #[strum(serialize = "shown")]
     NothingTried,
+    /// The changes were planned, and none was tried.
+    Planned,
     /// Every selected record was tried, or the limit was reached.
     #[strum(serialize = "done")]
     Finished,
