@@ -77,20 +77,7 @@ impl AuditLog {
         args: &ConfirmArgs,
         command: &'static str,
     ) -> Self {
-        let environment = session.settings.environment();
-        let begin = Begin {
-            op: session.new_operation(),
-            at: humantime::format_rfc3339_millis(session.now()).to_string(),
-            who: environment.user(),
-            sudo_user: environment.sudo_user(),
-            uid: Some(environment.user_id()),
-            host: session.host(),
-            command: command.to_owned(),
-            filters: session.ui.invocation().filters(),
-            reason: args.reason.clone(),
-            ..Begin::default()
-        };
-        Self { folder, begin, ..Self::default() }
+        Self { folder, begin: begin_of(session, args, command), ..Self::default() }
     }
 
     /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
@@ -117,11 +104,6 @@ impl AuditLog {
     pub fn undoes(&mut self, op: &str, is_partial: bool) {
         self.begin.undoes = Some(op.to_owned());
         self.begin.part = is_partial;
-    }
-
-    /// Notes, before the first change, who planned the changes.
-    pub fn is_planned_by(&mut self, planner: String) {
-        self.begin.planner = Some(planner);
     }
 
     /// Writes, before the first change, that the run begins to change something. If it is killed
@@ -346,6 +328,24 @@ impl AuditLog {
             "check the folder's permissions and free space, then run the same command again to \
             continue",
         ))
+    }
+}
+
+/// Who begins which command now, and why.
+pub fn begin_of(session: &Session, args: &ConfirmArgs, command: &str) -> Begin {
+    let environment = session.settings.environment();
+    Begin {
+        op: session.new_operation(),
+        at: humantime::format_rfc3339_millis(session.now()).to_string(),
+        who: environment.user(),
+        sudo_user: environment.sudo_user(),
+        uid: Some(environment.user_id()),
+        host: session.host(),
+        command: command.to_owned(),
+        filters: session.ui.invocation().filters(),
+        reason: args.reason.clone(),
+        planner: args.planner.clone(),
+        ..Begin::default()
     }
 }
 

@@ -1,12 +1,10 @@
 //! Locks that are named one by one: read, changed after one question, and each reported by name.
 
-use std::path::Path;
-
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
-use super::plan::{PlanWriter, PlannedCommand};
+use super::plan::PlanWriter;
 use crate::args::{ChangeArgs, Output};
 use crate::change;
 use crate::domain::record::{GivenKey, Record, RecordName};
@@ -207,26 +205,18 @@ impl NamedLocks {
         ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
     }
 
-    /// Writes a plan of the removal of these locks.
+    /// Writes the plan of the removal of these locks.
     ///
     /// # Errors
     /// The errors of [`PlanWriter`].
-    pub async fn plan(
-        &self,
-        session: &mut Session,
-        path: &Path,
-        reason: Option<String>,
-    ) -> Result<()> {
-        let command = PlannedCommand::ForceUnlock;
-        let mut plan = PlanWriter::create(session, path, command, reason, false).await?;
-        for lock in self.all_possible() {
-            plan.add(&lock.change(), lock.record.schema.files_hash.clone())?;
-        }
-        Ok(plan.finish(session, self.locks.len() as u64)?)
+    pub async fn plan(&self, session: &mut Session, mut plan: PlanWriter) -> Result<()> {
+        let mut reader = session.connect_reader().await?;
+        let records: Vec<_> = self.all_possible().map(|lock| lock.record.clone()).collect();
+        plan.add(&mut reader, &records).await?;
+        plan.finish(session, self.locks.len() as u64)
     }
 
-    /// Asks and changes the locks, unless this is a dry run, and reports what was done to each. With
-    /// `plan`, the changes are only planned.
+    /// Asks and changes the locks, unless this is a dry run, and reports what was done to each.
     ///
     /// # Errors
     /// As [`NamedLocks::change`] and [`NamedLocks::exit`].
@@ -235,13 +225,10 @@ impl NamedLocks {
         session: &mut Session,
         output: Output,
         args: &ChangeArgs,
-        plan: Option<&Path>,
         question: &str,
     ) -> Result<Exit> {
         let mut ended = Ok(());
-        if let Some(path) = plan {
-            self.plan(session, path, args.confirm_args.reason.clone()).await?;
-        } else if args.confirm_args.dry_run {
+        if args.confirm_args.dry_run {
             session.ui.status("dry run: nothing was changed");
         } else if self.possible() > 0 {
             ended = self.change(session, args, question).await;

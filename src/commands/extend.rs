@@ -107,7 +107,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let accounted = ChangeArgs { confirm_args: args.confirm_args, ..ChangeArgs::default() };
     let question =
         format!("Extend {} to {time} from now?", words::counted(possible as u64, "lock"));
-    locks.change_and_report(session, args.output, &accounted, None, &question).await
+    locks.change_and_report(session, args.output, &accounted, &question).await
 }
 
 fn decide(record: &Record, millis: u64) -> LockDecision {

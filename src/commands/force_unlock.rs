@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{ChangeArgs, KeysArgs, Output, PlanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
-use crate::change::plan::check_new;
+use crate::change::plan::PlanWriter;
 use crate::change::{in_backup, print_way_back, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
@@ -40,7 +40,7 @@ pub struct Args {
     /// `--dry-run` prints the TOKEN.
     ///
     /// An owner is the weaker check, because it matches every lock of this owner.
-    #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
+    #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse, conflicts_with = "plan")]
     expect: Option<Expectation>,
 
     /// Output format
@@ -54,7 +54,7 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
-    plan_args: PlanArgs,
+    plan: PlanArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
@@ -67,8 +67,10 @@ const UNLOCK: LockAction = LockAction {
     done: "unlocked",
 };
 
-pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    check_new(args.plan_args.plan.as_deref())?;
+pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
+    let plan =
+        PlanWriter::open(session, &args.change_args, &args.plan, "force-unlock", false).await?;
+    args.change_args.confirm_args.dry_run |= plan.is_some();
     let mut keys = KeyList::of_few(&args.keys, session)?;
     let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
     let keys = keys.all(named_locks::MOST)?;
@@ -85,6 +87,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         keeps_unrecognised: false,
     };
     let locks = NamedLocks::find(session, &catalog, &lookup, keys, UNLOCK, decide).await?;
+    if let Some(plan) = plan {
+        locks.plan(session, plan).await?;
+    }
     if is_one {
         unlock_one(session, &args, locks).await
     } else {
@@ -109,11 +114,6 @@ async fn unlock_one(session: &mut Session, args: &Args, mut locks: NamedLocks) -
             "the lock does not match --expect; nothing was done",
         )
         .into());
-    }
-    if let Some(path) = &args.plan_args.plan {
-        locks.plan(session, path, args.change_args.confirm_args.reason.clone()).await?;
-        write_record(session, args.output, &record, "planned", None)?;
-        return Ok(Exit::Done);
     }
     if args.change_args.confirm_args.dry_run {
         write_record(session, args.output, &record, "dry-run", None)?;
@@ -155,8 +155,7 @@ async fn unlock_several(session: &mut Session, args: &Args, mut locks: NamedLock
         session.ui.warning("if a worker is still running, the operation executes twice");
     }
     let question = format!("Remove {}?", words::counted(possible as u64, "lock"));
-    let plan = args.plan_args.plan.as_deref();
-    locks.change_and_report(session, args.output, &args.change_args, plan, &question).await
+    locks.change_and_report(session, args.output, &args.change_args, &question).await
 }
 
 fn decide(record: &Record) -> LockDecision {

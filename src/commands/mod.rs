@@ -1,6 +1,5 @@
 //! One subcommand, one file.
 
-pub mod apply;
 pub mod backup;
 pub mod begin;
 pub mod check;
@@ -31,3 +30,5 @@ pub mod simulate;
 pub mod stats;
 pub mod sweep;
 pub mod undo;
+
+pub use self::purge::apply;

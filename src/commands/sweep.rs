@@ -11,11 +11,10 @@ use clap::{ArgGroup, Args as ClapArgs};
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
 use crate::args::{ChangeArgs, Output, PlanArgs, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
-use crate::change::plan::{PlannedCommand, check_new};
+use crate::change::plan::PlanWriter;
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
-use crate::domain::change::outcome_counts::Ended;
 use crate::domain::history::EXPIRED;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
@@ -76,7 +75,13 @@ pub struct Args {
     owner_alive: Option<OsString>,
 
     /// Action on the locks
-    #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
+    #[arg(
+        long,
+        value_name = "ACTION",
+        value_enum,
+        default_value_t = ActionArg::Unlock,
+        conflicts_with = "plan"
+    )]
     action: ActionArg,
 
     /// Output format
@@ -95,19 +100,22 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
-    plan_args: PlanArgs,
+    plan: PlanArgs,
 
     #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let only_shows = args.change_args.confirm_args.dry_run;
-    let plan = args.plan_args.plan.as_deref();
-    check_new(plan)?;
-    if plan.is_some() && args.action == ActionArg::Expire {
-        return Err(CommandError::usage("a plan has only removals, not --action expire").into());
-    }
+    let plan = PlanWriter::open(
+        session,
+        &args.change_args,
+        &args.plan,
+        "sweep",
+        args.owner_alive.is_some(),
+    )
+    .await?;
+    let only_shows = args.change_args.confirm_args.dry_run || plan.is_some();
     let orphans = Orphans::new(session, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
         session.ui.status(&remark);
@@ -119,15 +127,14 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // A dry run of a sweep that would be refused must not look as if there were nothing to sweep.
-    if !only_shows || orphans.changes_unreadable() {
+    if !only_shows || plan.is_some() || orphans.changes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     } else if let Err(error) = orphans.check_narrow(&args.schemas) {
         warn_of_refusal(session, error);
     }
-    let confirm_args = &args.change_args.confirm_args;
-    let leave = if only_shows || plan.is_some() { None } else { Some(confirm_args) };
+    let leave = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let mut sweep = BulkRun::open(session, &orphans, leave, scan_options, None).await?;
-    sweep.plan = plan.map(|path| (path.to_owned(), PlannedCommand::Sweep));
+    sweep.plan = plan;
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.
@@ -144,14 +151,13 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return sweep.end_unchanged(session);
     }
 
+    let confirm_args = &args.change_args.confirm_args;
     let locks = words::counted(count, "lock");
     let question = match args.action {
         ActionArg::Unlock => format!("Remove {locks}?"),
         ActionArg::Expire => format!("Set the lock TTL on {locks}?"),
     };
-    if let Some(args) = leave {
-        args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
-    }
+    confirm_args.confirm(session, &question, &sweep.server, &sweep.interrupt).await?;
     let removes = args.action == ActionArg::Unlock;
     let options = BulkOptions {
         command: "sweep",
@@ -161,7 +167,6 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         grace: args.grace,
         owners: args.owner_alive.clone().map(OwnerCheck::new),
         limit: u64::MAX,
-        planner: None,
     };
     let result = sweep.change(session, &args.change_args, options).await;
     print_outcome(session, &args, &sweep, result)
@@ -271,9 +276,7 @@ fn print_outcome(
     let so_far = format!("{} of {} done{backup}", outcomes.done, words::counted(total, "lock"));
     print_read_back(session, outcomes.read_back);
     require_finished(result, outcomes.ended, outcomes.done, &so_far)?;
-    if outcomes.ended != Ended::Planned {
-        session.ui.status(&format!("Swept: {so_far}"));
-    }
+    session.ui.status(&format!("Swept: {so_far}"));
     if outcomes.done > 0 {
         print_way_back(session);
     }

@@ -1,10 +1,9 @@
-//! One run of `purge`, `sweep` or `apply`: the records that a rule selects are counted and changed,
-//! or planned, and the outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
+//! One run of `purge`, `sweep` or `apply`: the records that a rule selects are counted and changed, and the
+//! outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
 //! into the smaller batches that are sent together.
 
 use std::convert::Infallible;
 use std::future::pending;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,7 +18,7 @@ use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
 use super::source::{Named, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::plan::{PlanWriter, PlannedCommand, print_nothing};
+use crate::change::plan::PlanWriter;
 use crate::change::{Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::covered::Covered;
@@ -38,14 +37,14 @@ pub struct BulkRun<'a, R: BulkRule> {
     pub rule: &'a R,
     /// Reads records; it never changes any.
     pub reader: RecordReader,
-    /// `None` for a dry run or a plan, and once the change has begun.
+    /// `None` for a dry run, and once the change has begun.
     writer: Option<Writer>,
-    /// The file of the plan, and the command that makes it, if the run only plans its changes.
-    pub plan: Option<(PathBuf, PlannedCommand)>,
     /// The server's name, for people.
     pub server: String,
     /// What names the records one by one, if anything does.
     named: Option<Named>,
+    /// The plan that a dry run writes, if it writes one.
+    pub plan: Option<PlanWriter>,
     pub interrupt: Interrupt,
     /// The selected records, counted before the prompt, or else while they are changed.
     pub selected: SelectedCounts<R::Group>,
@@ -71,13 +70,11 @@ pub struct BulkOptions {
     pub owners: Option<OwnerCheck>,
     /// The most records that are changed.
     pub limit: u64,
-    /// Who planned the changes, if they are those of a plan.
-    pub planner: Option<String>,
 }
 
 impl<'a, R: BulkRule> BulkRun<'a, R> {
     /// Connects. With `confirm_args` the run may change records once it is confirmed; without them
-    /// it is a dry run, or makes a plan.
+    /// it is a dry run.
     ///
     /// # Errors
     /// As every read; for a run that may change records, as every change.
@@ -99,9 +96,9 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             rule,
             reader,
             writer,
-            plan: None,
             server,
             named,
+            plan: None,
             interrupt,
             selected: SelectedCounts::default(),
             is_counted: false,
@@ -126,29 +123,37 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         )
         .await?;
         let mut reader = self.reader.clone();
-        self.selected =
-            SelectedCounts::count(self.rule, source, &mut reader, asks_owners, &self.interrupt)
-                .await?;
+        self.selected = SelectedCounts::count(
+            self.rule,
+            source,
+            &mut reader,
+            asks_owners,
+            self.plan.as_mut(),
+            &self.interrupt,
+        )
+        .await?;
         self.outcomes.unrecognised = self.selected.unrecognised;
         self.outcomes.first_unrecognised.clone_from(&self.selected.first_unrecognised);
         self.is_counted = true;
         Ok(())
     }
 
-    /// Ends a run that changes nothing.
+    /// Ends a run that changes nothing, and writes its plan if it makes one.
     ///
     /// # Errors
-    /// `Exit::Partial`: nodes of a cluster were left out.
+    /// `Exit::Partial`: nodes of a cluster were left out. Then a plan is not written.
     pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
-        if let Some((path, _)) = &self.plan {
-            print_nothing(session, path);
-        } else if self.writer.is_none() {
+        if self.writer.is_none() {
             session.ui.status("dry run: nothing was changed");
         }
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());
         }
-        Ok(exit::judged(false, &self.covered()))
+        let exit = exit::judged(false, &self.covered());
+        if let Some(plan) = self.plan {
+            plan.finish(session, self.selected.tally.total())?;
+        }
+        Ok(exit)
     }
 
     /// What was read of the records that the rule asks for.
@@ -157,7 +162,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         self.selected.covered(scanned)
     }
 
-    /// Changes, or plans to change, the records kept since the count, or, if none were kept, those that the source finds
+    /// Changes the records kept since the count, or, if none were kept, those that the source finds
     /// now. `outcomes` has the outcomes so far, whatever the error. It does not count a record that
     /// the recheck could not read, or whose change was not made because of an error. Until the
     /// backup and the audit log are open, the run itself counts as [`Ended::NothingTried`].
@@ -170,6 +175,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         args: &ChangeArgs,
         options: BulkOptions,
     ) -> Result<()> {
+        // Only a dry run has no writer, and it ends before this.
+        let Some(writer) = self.writer.take() else { return Ok(()) };
         // From here on SIGTERM, SIGQUIT and SIGHUP wait as Ctrl-C does, until backup and log are
         // whole.
         self.interrupt.handle_terminate()?;
@@ -187,31 +194,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             self.outcomes.unrecognised = 0;
             self.outcomes.first_unrecognised = None;
         }
-        let mut plan = None;
-        let mut journal = None;
-        if let Some((path, command)) = &self.plan {
-            let reason = args.confirm_args.reason.clone();
-            let asks = options.owners.is_some();
-            let created = PlanWriter::create(session, path, *command, reason, asks);
-            plan = Some(created.await?);
-        } else {
-            let mut opened = Journal::open(session, args, options.command, options.removes)?;
-            if let Some(planner) = options.planner {
-                opened.audit_log().is_planned_by(planner);
-            }
-            journal = Some(opened);
-        }
-        let sink = match (&mut plan, &mut journal, self.writer.take()) {
-            (Some(plan), ..) => Sink::Plan(plan),
-            (None, Some(journal), Some(writer)) => Sink::Server(BatchChanger {
-                session,
-                writer,
-                journal,
-                audit_word: options.audit_word,
-            }),
-            // Only a dry run has no writer, and it ends before this.
-            _ => return Ok(()),
-        };
+        let mut journal = Journal::open(session, args, options.command, options.removes)?;
         let mut changes = ChangeLoop {
             rule: self.rule,
             reader: self.reader.clone(),
@@ -221,41 +204,29 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             owners: options.owners,
             limit: options.limit,
             total: self.is_counted.then(|| self.selected.tally.total().min(options.limit)),
-            session,
-            sink,
+            batch_changer: BatchChanger {
+                session,
+                writer,
+                journal: &mut journal,
+                audit_word: options.audit_word,
+            },
             outcomes: &mut self.outcomes,
         };
         // Records that were not counted before the prompt are counted while they are changed.
         let count_into = if self.is_counted { None } else { Some(&mut self.selected) };
         let ended = changes.run(kept.unwrap_or_default(), source, count_into).await;
-        let (mut backup, mut ended) = (None, ended);
-        if let Some(mut journal) = journal {
-            if matches!(ended, Ok(Ended::Interrupted)) {
-                journal.audit_log().stops_early();
-            }
-            (backup, ended) = journal.close(ended, session.now()).await;
+        if matches!(ended, Ok(Ended::Interrupted)) {
+            journal.audit_log().stops_early();
         }
-        let mut ended = match (ended, unreachable) {
+        let (backup, ended) = journal.close(ended, session.now()).await;
+        let ended = match (ended, unreachable) {
             (Ok(_), Some(error)) => Err(error.into()),
             (ended, _) => ended,
         };
-        if let Some(plan) = plan {
-            self.outcomes.done = 0;
-            if matches!(ended, Ok(Ended::Finished)) {
-                plan.finish(session, self.selected.tally.total())?;
-                ended = Ok(Ended::Planned);
-            }
-        }
         self.outcomes.backup = backup.map(|file| file.display().to_string());
         self.outcomes.ended = *ended.as_ref().unwrap_or(&Ended::Failed);
         ended.map(drop)
     }
-}
-
-/// What becomes of the changes of a run.
-enum Sink<'a> {
-    Server(BatchChanger<'a>),
-    Plan(&'a mut PlanWriter),
 }
 
 /// The changes of a run, one batch after the other.
@@ -269,8 +240,7 @@ struct ChangeLoop<'a, R: BulkRule> {
     limit: u64,
     /// How many records are to be changed, if they were counted.
     total: Option<u64>,
-    session: &'a Session,
-    sink: Sink<'a>,
+    batch_changer: BatchChanger<'a>,
     outcomes: &'a mut OutcomeCounts,
 }
 
@@ -287,7 +257,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
         mut source: Option<RecordSource<'_>>,
         count_into: Option<&mut SelectedCounts<R::Group>>,
     ) -> Result<Ended> {
-        let ui = &self.session.ui;
+        let ui = &self.batch_changer.session.ui;
         // The selected records were not counted, so that the keys of the server are the total.
         let mut keys_on_server = None;
         if self.total.is_none()
@@ -398,19 +368,7 @@ impl<R: BulkRule> ChangeLoop<'_, R> {
 
             // Back up, compare and change, count. Ctrl-C waits: a change without its line in the
             // log cannot be undone.
-            match &mut self.sink {
-                Sink::Server(changer) => changer.change(changes, self.outcomes).await?,
-                Sink::Plan(plan) => {
-                    for (_, change) in &changes {
-                        let name = &change.label.name.schema;
-                        let catalog = &self.rule.scope().catalog;
-                        let schema = catalog.all().iter().find(|schema| schema.name == *name);
-                        let hash = schema.map(|schema| schema.files_hash.clone());
-                        plan.add(change, hash.unwrap_or_default())?;
-                        self.outcomes.done += 1;
-                    }
-                }
-            }
+            self.batch_changer.change(changes, self.outcomes).await?;
 
             processed += records as u64;
             if shows_keys {

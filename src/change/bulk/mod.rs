@@ -1,4 +1,4 @@
-//! What `purge`, `sweep` and `apply` share. A run scans, rechecks, backs up, compares and changes, and
+//! What `purge`, `apply` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
 //! counts the outcome of each record: `ChangeLoop::change_batches` in `bulk_run.rs` does these in
 //! order, for one batch after the other.
 //!
@@ -7,7 +7,6 @@
 
 mod bulk_run;
 mod change_batch;
-mod planned_records;
 mod read_ahead;
 mod recheck;
 mod rule;

@@ -26,7 +26,7 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// Bytes of values that are read whole at a time: as many as are read of a single value
 /// ([`MAX_FURTHER`]), so that memory stays flat.
-pub(super) const MAX_RECHECK_BYTES: u64 = 16 << 20;
+const MAX_RECHECK_BYTES: u64 = 16 << 20;
 
 /// A record that was selected, on its way to the change.
 pub enum SelectedRecord {

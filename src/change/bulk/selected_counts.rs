@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
+use crate::change::plan::PlanWriter;
 use crate::domain::change::unlock;
 use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record, RecordName};
@@ -71,8 +72,8 @@ pub struct SelectedCounts<G> {
 }
 
 impl<G: Ord + Clone + Default> SelectedCounts<G> {
-    /// Counts the records that a source selects, and keeps those that are not left to expire.
-    /// `asks_owners` is true with `--owner-alive`.
+    /// Counts the records that a source selects, and keeps those that are not left to expire, also in
+    /// the plan if one is made. `asks_owners` is true with `--owner-alive`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -81,6 +82,7 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
         asks_owners: bool,
+        mut plan: Option<&mut PlanWriter>,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let mut counts =
@@ -106,6 +108,11 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
                     counts.without_owner += u64::from(planned.has_no_owner);
                     kept.push(record);
                 }
+            }
+            if let Some(plan) = &mut plan
+                && !kept.is_empty()
+            {
+                plan.add(reader, &kept).await?;
             }
             counts.keep(kept);
         }

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use super::planned_records::PlannedRecords;
-use super::rule::{BulkRule, Planned};
-use crate::change::plan::Plan;
+use super::recheck::note_unread;
+use super::rule::{BulkRule, Planned, Scope};
+use crate::change::plan::{Plan, PlannedRecord, UNUSABLE};
 use crate::domain::change::removal::{self, RemovalCommand};
-use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
+use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, RecordName, TimeLeft, locate};
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected};
@@ -39,11 +39,10 @@ pub enum Named {
 pub(super) enum RecordSource<'a> {
     Scan(Box<Scan<'a>>),
     Named(Box<NamedRecords<'a>>),
-    Planned(Box<PlannedRecords<'a>>),
 }
 
 impl<'a> RecordSource<'a> {
-    /// Starts at the beginning of the keyspace, or of the named records if there are any.
+    /// Starts at the beginning of the keyspace, or of the named keys if there are any.
     ///
     /// # Errors
     /// No node can be reached, or the keys cannot be read again; Ctrl-C.
@@ -54,25 +53,13 @@ impl<'a> RecordSource<'a> {
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
-        match named {
-            Some(Named::Keys(keys)) => {
-                keys.rewind()?;
-                let named = NamedRecords::new(keys, reader, interrupt.clone(), progress);
-                return Ok(Self::Named(Box::new(named)));
+        if let Some(named) = named {
+            match named {
+                Named::Keys(keys) => keys.rewind()?,
+                Named::Plan(plan) => plan.rewind()?,
             }
-            Some(Named::Plan(plan)) => {
-                plan.rewind()?;
-                return Ok(Self::Planned(Box::new(PlannedRecords {
-                    plan,
-                    reader,
-                    interrupt: interrupt.clone(),
-                    progress,
-                    keys: 0,
-                    coverage: Coverage::default(),
-                    unread: None,
-                })));
-            }
-            None => {}
+            let named = NamedRecords::new(named, reader, interrupt.clone(), progress);
+            return Ok(Self::Named(Box::new(named)));
         }
         let scope = rule.scope();
         let query = ScanQuery {
@@ -100,7 +87,6 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.keys(),
             Self::Named(named) => named.keys,
-            Self::Planned(planned) => planned.keys,
         }
     }
 
@@ -110,7 +96,6 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.keys_iterated(),
             Self::Named(named) => named.keys,
-            Self::Planned(planned) => planned.keys,
         }
     }
 
@@ -139,7 +124,6 @@ impl<'a> RecordSource<'a> {
                 Ok(page)
             }
             Self::Named(named) => named.next_page(rule).await,
-            Self::Planned(planned) => planned.next_page(rule).await,
         }
     }
 
@@ -167,18 +151,17 @@ impl<'a> RecordSource<'a> {
         match self {
             Self::Scan(scan) => scan.finish(),
             Self::Named(named) => named.finish(),
-            Self::Planned(planned) => planned.finish(),
         }
     }
 }
 
-/// The records of keys that are named one by one.
+/// The records of keys that are named one by one, or of a plan.
 pub(super) struct NamedRecords<'a> {
-    list: &'a mut KeyList,
+    named: &'a mut Named,
     reader: RecordReader,
     interrupt: Interrupt,
     progress: ProgressLine,
-    /// Named keys that were read.
+    /// Named keys, or planned records, that were read.
     keys: u64,
     /// Two hashes of the first Redis key of each record so far, because a list may name a record
     /// again in other words. They take 16 bytes per record, and two Redis keys share both with a
@@ -192,13 +175,13 @@ pub(super) struct NamedRecords<'a> {
 
 impl<'a> NamedRecords<'a> {
     fn new(
-        list: &'a mut KeyList,
+        named: &'a mut Named,
         reader: RecordReader,
         interrupt: Interrupt,
         progress: ProgressLine,
     ) -> Self {
         Self {
-            list,
+            named,
             reader,
             interrupt,
             progress,
@@ -263,7 +246,13 @@ impl<'a> NamedRecords<'a> {
     /// of the list.
     async fn read_page(&mut self, rule: &impl BulkRule) -> Result<Option<Vec<Record>>> {
         let scope = rule.scope();
-        let keys = self.list.next(PAGE)?;
+        let keys = match self.named {
+            Named::Keys(list) => list.next(PAGE)?,
+            Named::Plan(plan) => {
+                let page = plan.next(PAGE).context(UNUSABLE)?;
+                return self.read_planned(scope, page).await;
+            }
+        };
         if keys.is_empty() {
             return Ok(None);
         }
@@ -300,6 +289,46 @@ impl<'a> NamedRecords<'a> {
             self.add_new(&scope.catalog, found, &mut records);
         }
         self.progress.set_position(self.keys);
+        Ok(Some(records))
+    }
+
+    /// The records of a page of a plan that are still as planned; `None` after the last page.
+    async fn read_planned(
+        &mut self,
+        scope: &Scope,
+        page: Vec<PlannedRecord>,
+    ) -> Result<Option<Vec<Record>>> {
+        if page.is_empty() {
+            return Ok(None);
+        }
+        self.keys += page.len() as u64;
+        self.progress.set_position(self.keys);
+        let mut found = Vec::new();
+        let mut wanted = Vec::new();
+        for planned in page {
+            if let Some(name) = RecordName::parse(planned.name.as_bytes())
+                && let Some(candidate) = locate::for_name(&scope.catalog, &name)
+            {
+                wanted.push(candidate.redis_keys.clone());
+                found.push((planned, name, candidate));
+            } else {
+                self.coverage.named.add_absent(planned.name.as_bytes(), None);
+            }
+        }
+        let read = self.reader.read_for_change(&wanted, 0).await?;
+        let mut records = Vec::new();
+        for ((planned, name, candidate), now) in found.into_iter().zip(read) {
+            match now {
+                Ok(now) if planned.is_still(&now) => {
+                    let (catalog, thresholds) = (&scope.catalog, &scope.thresholds);
+                    records.extend(locate::first_record(catalog, candidate, now, thresholds));
+                }
+                Ok(_) => {
+                    self.coverage.named.add_left(name, "it changed since the plan".to_owned());
+                }
+                Err(error) => note_unread(&self.reader, error, &mut self.unreachable)?,
+            }
+        }
         Ok(Some(records))
     }
 

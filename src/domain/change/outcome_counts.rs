@@ -14,8 +14,6 @@ pub enum Ended {
     #[default]
     #[strum(serialize = "shown")]
     NothingTried,
-    /// The changes were planned, and none was tried.
-    Planned,
     /// Every selected record was tried, or the limit was reached.
     #[strum(serialize = "done")]
     Finished,

@@ -17,25 +17,6 @@ pub(crate) fn check_own_keys(record: &Record) -> Result<(), String> {
     Ok(())
 }
 
-/// The Redis keys that `purge` removes, by their indexes in the record, the lock first. If a cluster
-/// keeps the keys in several slots, they are removed one slot after the other. If the result were
-/// first, a retry in between would find the lock alone and be rejected.
-///
-/// # Errors
-/// The errors of [`check_own_keys`].
-pub(crate) fn key_indexes(record: &Record) -> Result<Vec<usize>, String> {
-    // A Redis key of another type belongs to another program, whatever its name is.
-    check_own_keys(record)?;
-    let lock = record.schema.lock_key_index();
-    let mut key_indexes = vec![lock];
-    for key_index in 0..record.seen.keys.len() {
-        if key_index != lock {
-            key_indexes.push(key_index);
-        }
-    }
-    Ok(key_indexes)
-}
-
 /// Passes a record that `purge` with `--state` of its state removes without destroying more than a
 /// record.
 ///
