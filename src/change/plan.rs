@@ -95,10 +95,12 @@ impl PlanWriter {
             return Err(CommandError::usage("the file of --plan exists already").into());
         }
         let lines = tempfile::tempfile_in(files::folder_of(&path)).context(UNWRITTEN)?;
+        let begin = begin_of(session, &args.confirm_args, command);
+        let place = session.connect().await?.provenance().await?;
         let header = PlanHeader {
             format: FORMAT,
-            begin: begin_of(session, &args.confirm_args, command),
-            place: session.connect().await?.provenance().await?,
+            begin: Begin { server: place.to_string(), ..begin },
+            place,
             expires_at: humantime::format_rfc3339_seconds(session.now() + VALID).to_string(),
             owner_alive,
             schemas: BTreeMap::new(),

@@ -318,15 +318,17 @@ impl<'a> NamedRecords<'a> {
         let read = self.reader.read_for_change(&wanted, 0).await?;
         let mut records = Vec::new();
         for ((planned, name, candidate), now) in found.into_iter().zip(read) {
-            match now {
-                Ok(now) if planned.is_still(&now) => {
-                    let (catalog, thresholds) = (&scope.catalog, &scope.thresholds);
-                    records.extend(locate::first_record(catalog, candidate, now, thresholds));
+            let now = match now {
+                Ok(now) => now,
+                Err(error) => {
+                    note_unread(&self.reader, error, &mut self.unreachable)?;
+                    continue;
                 }
-                Ok(_) => {
-                    self.coverage.named.add_left(name, "it changed since the plan".to_owned());
-                }
-                Err(error) => note_unread(&self.reader, error, &mut self.unreachable)?,
+            };
+            let is_still = planned.is_still(&now);
+            match locate::first_record(&scope.catalog, candidate, now, &scope.thresholds) {
+                Some(record) if is_still => records.push(record),
+                _ => self.coverage.named.add_left(name, "it changed since the plan".to_owned()),
             }
         }
         Ok(Some(records))
