@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
-use super::plan::PlanWriter;
+use super::removal_plan::PlanWriter;
 use crate::args::{ChangeArgs, Output};
 use crate::change;
 use crate::domain::record::{GivenKey, Record, RecordName};

@@ -43,7 +43,7 @@ use self::rule::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
 use crate::args::{ChangeArgs, Output, PlanArgs, ScanCountArgs, SchemaArgs, ThresholdArgs};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, Named, warn_of_refusal};
-use crate::change::plan::PlanWriter;
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
@@ -54,7 +54,7 @@ use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{self, CommandError, Exit};
 use crate::owner_check::OwnerCheck;
 use crate::render::change::{purge_report, record_table};
-use crate::render::{coverage, name, words};
+use crate::render::{coverage, escape, name, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 use crate::session::key_list::KeyList;
@@ -180,7 +180,7 @@ async fn remove(
 
     let records = words::counted(purge.selected.tally.total(), "record");
     let question = match planner {
-        Some(planner) => format!("Apply the plan of {planner} to {records}?"),
+        Some(planner) => format!("Apply the plan of {} to {records}?", escape::again(planner)),
         None => format!("Purge {records}?"),
     };
     let confirm_args = &args.change_args.confirm_args;

@@ -18,7 +18,7 @@ use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
 use super::source::{Named, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
-use crate::change::plan::PlanWriter;
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::covered::Covered;

@@ -7,7 +7,7 @@ use anyhow::Result;
 use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
-use crate::change::plan::PlanWriter;
+use crate::change::removal_plan::PlanWriter;
 use crate::domain::change::unlock;
 use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record, RecordName};

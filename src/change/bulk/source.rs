@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 use super::recheck::note_unread;
 use super::rule::{BulkRule, Planned, Scope};
-use crate::change::plan::{Plan, PlannedRecord, UNUSABLE};
+use crate::change::removal_plan::{Plan, PlannedRecord, UNUSABLE};
 use crate::domain::change::removal::{self, RemovalCommand};
 use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, RecordName, TimeLeft, locate};
 use crate::domain::schema::catalog::LOCK_BYTES;

@@ -9,7 +9,7 @@ use clap::Args as ClapArgs;
 use super::rule::PurgeRule;
 use crate::args::{ChangeArgs, Output, SchemaArgs};
 use crate::change::bulk::Named;
-use crate::change::plan::{Plan, PlanHeader, UNUSABLE};
+use crate::change::removal_plan::{Plan, PlanHeader, UNUSABLE};
 use crate::change::restore::may_go_to;
 use crate::domain::change::provenance::Provenance;
 use crate::domain::record::RecordName;
