@@ -18,8 +18,8 @@ use clap::{ArgAction, Args as _, CommandFactory as _, FromArgMatches as _, Parse
 use self::ending::{UNKNOWN, report, settle, unknown};
 use crate::args::{ConnectionArgs, DisplayArgs, Output};
 use crate::commands::{
-    backup, begin, check, complete, completions, config, context as contexts, detect, diff, doctor,
-    duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
+    apply, backup, begin, check, complete, completions, config, context as contexts, detect, diff,
+    doctor, duplicates, explore, extend, force_unlock, inspect, list, log, man, probe, purge, race,
     reconcile, release, restore, sandbox, schema, simulate, stats, sweep, undo,
 };
 use crate::domain::command_row::{COMMANDS, CommandRow, row_of};
@@ -87,6 +87,7 @@ enum Command {
     Sweep(sweep::Args),
     Reconcile(reconcile::Args),
     Purge(purge::Args),
+    Apply(apply::Args),
     Restore(restore::Args),
     Undo(undo::Args),
     Log(log::Args),
@@ -373,6 +374,7 @@ async fn dispatch(
         Command::Sweep(args) => sweep::run(session, args).await,
         Command::Reconcile(args) => reconcile::run(session, args).await,
         Command::Purge(args) => purge::run(session, args).await,
+        Command::Apply(args) => apply::run(session, args).await,
         Command::Restore(args) => restore::run(session, args).await,
         Command::Undo(args) => undo::run(session, args).await,
         Command::Log(args) => log::run(session, args).await,

@@ -122,12 +122,20 @@ pub fn read_line(
 /// # Errors
 /// `AlreadyExists` if the name is taken; the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8], overwrite: bool) -> io::Result<()> {
+    write_from(path, bytes, overwrite)
+}
+
+/// Like [`write()`], with everything that `from` has.
+///
+/// # Errors
+/// The errors of [`write()`]; reading fails.
+pub fn write_from(path: &Path, mut from: impl Read, overwrite: bool) -> io::Result<()> {
     if overwrite && let Ok(metadata) = path.symlink_metadata() {
         refuse_unless(metadata.is_file() || metadata.is_symlink(), &metadata)?;
     }
     // Temporary files are made with mode 0600.
     let mut beside = NamedTempFile::new_in(folder_of(path))?;
-    beside.write_all(bytes)?;
+    io::copy(&mut from, &mut beside)?;
     beside.as_file().sync_all()?;
     if overwrite {
         beside.persist(path)?

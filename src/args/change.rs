@@ -30,6 +30,10 @@ pub struct ConfirmArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
+    /// Who planned the change, if a plan is applied.
+    #[arg(skip)]
+    pub(crate) planner: Option<String>,
+
     /// Wait until this many replicas have each batch of changes; exit status 3 if they do not
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) wait_replicas: Option<u32>,
@@ -54,6 +58,15 @@ pub struct ChangeArgs {
     /// Remove without a backup
     #[arg(long)]
     pub(crate) no_backup: bool,
+}
+
+/// The plan of a removal.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Change")]
+pub struct PlanArgs {
+    /// Write the removals to this new file, for `idemctl apply`, and change nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plan: Option<PathBuf>,
 }
 
 /// The records to restore, and the server to restore them to.

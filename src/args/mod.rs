@@ -15,7 +15,7 @@ pub(crate) use self::select::PruneArgs;
 pub(crate) use self::watch::{RateArgs, ScanArgs, ScanCountArgs};
 pub(crate) use crate::domain::duration::parse_duration;
 pub(crate) use change::{
-    ChangeArgs, ConfirmArgs, ReturnArgs, StepArgs, parse_owner, parse_token, parse_ttl,
+    ChangeArgs, ConfirmArgs, PlanArgs, ReturnArgs, StepArgs, parse_owner, parse_token, parse_ttl,
 };
 pub(crate) use connection::{ConnectionArgs, TlsArgs};
 pub(crate) use display::{DisplayArgs, Format, Output, ShowArgs, Sort, TabularOutput, without};

@@ -80,20 +80,9 @@ impl AuditLog {
         args: &ConfirmArgs,
         command: &'static str,
     ) -> Self {
-        let environment = session.settings.environment();
-        let begin = Begin {
-            op: session.new_operation(),
-            at: humantime::format_rfc3339_millis(session.now()).to_string(),
-            who: environment.user(),
-            sudo_user: environment.sudo_user(),
-            uid: Some(environment.user_id()),
-            host: session.host(),
-            command: command.to_owned(),
-            filters: session.ui.invocation().filters(),
-            reason: args.reason.clone(),
-            ..Begin::default()
-        };
-        Self { folder, command: AuditCommand::of(session), begin, ..Self::default() }
+        let command_line = AuditCommand::of(session);
+        let begin = begin_of(session, args, command);
+        Self { folder, command: command_line, begin, ..Self::default() }
     }
 
     /// Like [`Self::open`], but if the log cannot be written and the operator wants no backup, the
@@ -356,6 +345,24 @@ impl AuditLog {
             "check the folder's permissions and free space, then run the same command again to \
             continue",
         ))
+    }
+}
+
+/// Who begins which command now, and why.
+pub fn begin_of(session: &Session, args: &ConfirmArgs, command: &str) -> Begin {
+    let environment = session.settings.environment();
+    Begin {
+        op: session.new_operation(),
+        at: humantime::format_rfc3339_millis(session.now()).to_string(),
+        who: environment.user(),
+        sudo_user: environment.sudo_user(),
+        uid: Some(environment.user_id()),
+        host: session.host(),
+        command: command.to_owned(),
+        filters: session.ui.invocation().filters(),
+        reason: args.reason.clone(),
+        planner: args.planner.clone(),
+        ..Begin::default()
     }
 }
 

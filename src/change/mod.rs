@@ -13,6 +13,7 @@ mod one_record;
 mod owner;
 mod rate_limiter;
 mod removal_hint;
+pub mod removal_plan;
 pub mod restore;
 mod stated_ttl;
 mod summary;

@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Journal;
+use super::removal_plan::PlanWriter;
 use super::summary::{CHANGED, DRY_RUN, INSPECT_AGAIN};
 use crate::args::{ChangeArgs, Output};
 use crate::change;
@@ -201,6 +202,17 @@ impl NamedLocks {
         }
         let so_far = format!("{} of {} locks {done}", self.done(), self.locks.len());
         ended.map_err(|error| exit::between(&error, self.done() > 0, &so_far).into())
+    }
+
+    /// Writes the plan of the removal of these locks.
+    ///
+    /// # Errors
+    /// The errors of [`PlanWriter`].
+    pub async fn plan(&self, session: &mut Session, mut plan: PlanWriter) -> Result<()> {
+        let mut reader = session.connect_reader().await?;
+        let records: Vec<_> = self.all_possible().map(|lock| lock.record.clone()).collect();
+        plan.add(&mut reader, &records).await?;
+        plan.finish(session, self.locks.len() as u64)
     }
 
     /// Asks and changes the locks, unless this is a dry run, and reports what was done to each.

@@ -4,8 +4,9 @@ use anyhow::Result;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use crate::args::{ChangeArgs, KeysArgs, Output, SchemaArgs, ThresholdArgs};
+use crate::args::{ChangeArgs, KeysArgs, Output, PlanArgs, SchemaArgs, ThresholdArgs};
 use crate::change::named_locks::{self, LockAction, LockDecision, NamedLocks};
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{DRY_RUN, in_backup, print_way_back, show_record, write_report};
 use crate::domain::change::expect::{self, Expectation};
 use crate::domain::change::unlock;
@@ -38,7 +39,7 @@ pub struct Args {
     /// `--dry-run` prints the TOKEN.
     ///
     /// An owner is the weaker check, because it matches every lock of this owner.
-    #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse)]
+    #[arg(long, value_name = "TOKEN|OWNER", value_parser = Expectation::parse, conflicts_with = "plan")]
     expect: Option<Expectation>,
 
     /// Output format
@@ -52,6 +53,9 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
@@ -62,7 +66,10 @@ const UNLOCK: LockAction = LockAction {
     done: "unlocked",
 };
 
-pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
+pub async fn run(session: &mut Session, mut args: Args) -> Result<Exit> {
+    let plan =
+        PlanWriter::open(session, &args.change_args, &args.plan, "force-unlock", false).await?;
+    args.change_args.confirm_args.dry_run |= plan.is_some();
     let mut keys = KeyList::of_few(&args.keys, session)?;
     let catalog = session.catalog_to_change(&args.schemas, &mut keys)?;
     let keys = keys.all(named_locks::MOST)?;
@@ -79,6 +86,9 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         keeps_unrecognised: false,
     };
     let locks = NamedLocks::find(session, &catalog, &lookup, keys, UNLOCK, decide).await?;
+    if let Some(plan) = plan {
+        locks.plan(session, plan).await?;
+    }
     if is_one {
         unlock_one(session, &args, locks).await
     } else {

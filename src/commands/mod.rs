@@ -30,3 +30,5 @@ pub mod simulate;
 pub mod stats;
 pub mod sweep;
 pub mod undo;
+
+pub use self::purge::apply;

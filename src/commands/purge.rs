@@ -30,6 +30,7 @@
 //!    error or an interruption with its exit code (`exit::between`). Otherwise `with_named_keys`
 //!    decides it.
 
+pub mod apply;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -40,18 +41,20 @@ use clap::Args as ClapArgs;
 
 use self::rule::LimitArgs;
 use self::rule::{ChoiceArgs, PurgeRule};
-use crate::args::{ChangeArgs, Output, ScanCountArgs, SchemaArgs, ThresholdArgs};
-use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
+use crate::args::{ChangeArgs, Output, PlanArgs, ScanCountArgs, SchemaArgs, ThresholdArgs};
+use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, Named, warn_of_refusal};
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
 use crate::domain::change::outcome_counts::Ended;
-use crate::domain::schema::Catalog;
+use crate::domain::schema::{Catalog, State};
 use crate::domain::select::Rate;
 use crate::domain::select::named_keys::NamedKeys;
 use crate::exit::{self, CommandError, Exit};
+use crate::owner_check::OwnerCheck;
 use crate::render::change::{purge_report, record_table};
-use crate::render::{coverage, name, words};
+use crate::render::{coverage, escape, name, words};
 use crate::scan::{explain_nothing, show_coverage, show_none};
 use crate::session::Session;
 use crate::session::key_list::KeyList;
@@ -75,7 +78,7 @@ use crate::session::key_list::KeyList;
 /// too large to be read completely, or matches no format of the schema although its beginning does.
 /// Also 3 if a named key has no record, is ambiguous, or has
 /// another format; without options that filter the keys, also if it is locked.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Default, ClapArgs)]
 pub struct Args {
     #[command(flatten)]
     limit: LimitArgs,
@@ -103,11 +106,14 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let only_shows = args.change_args.confirm_args.dry_run;
+    let plan = PlanWriter::open(session, &args.change_args, &args.plan, "purge", false).await?;
     // A percentage of all records is known only if all of them are read.
     let reads_all = args.limit.max_percent.is_some();
     let mut key_list = KeyList::of(&args.choice.keys, session)?;
@@ -122,49 +128,73 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if let Some(remark) = args.choice.select.filter.remark(&rule.scope().catalog) {
         session.ui.status(&remark);
     }
-    // A dry run may select broadly, because it changes nothing.
+    // A dry run may select broadly, because it changes nothing and plans nothing.
     if let Err(error) = rule.check_narrow(&args.choice, &args.schemas) {
-        if !only_shows {
+        if plan.is_some() || !args.change_args.confirm_args.dry_run {
             return Err(error.into());
         }
         warn_of_refusal(session, error);
     }
+    remove(session, &args, &rule, key_list.map(Named::Keys), plan, None).await
+}
+
+/// Removes the records that the rule selects, or plans it, or only shows them. `apply` does so with
+/// the records of a plan.
+///
+/// # Errors
+/// As every change.
+async fn remove(
+    session: &mut Session,
+    args: &Args,
+    rule: &PurgeRule,
+    named: Option<Named>,
+    plan: Option<PlanWriter>,
+    owners: Option<OwnerCheck>,
+) -> Result<Exit> {
+    let only_shows = args.change_args.confirm_args.dry_run || plan.is_some();
+    let planner = &args.change_args.confirm_args.planner;
     // A dry run gets no `Writer`, without which nothing can be changed.
     let confirm_args = if only_shows { None } else { Some(&args.change_args.confirm_args) };
     let scan_options = args.page.scan_options();
-    let mut purge = BulkRun::open(session, &rule, confirm_args, scan_options, key_list).await?;
+    let mut purge = BulkRun::open(session, rule, confirm_args, scan_options, named).await?;
     purge.check_removal().await?;
+    purge.plan = plan;
 
     // The limit holds for the second scan too, because more records may be selected by then.
     let mut limit = u64::MAX;
     // A person or an option decides by the number of selected records.
     let asks = args.change_args.confirm_args.asks_somebody(session);
-    if only_shows || asks || args.limit.is_given() {
+    // A plan is read to its end before any of its records is removed.
+    if only_shows || asks || args.limit.is_given() || planner.is_some() {
         purge.count(session, true).await?;
         let is_complete = purge.selected.unreachable.is_none();
-        show(session, &args, &purge, is_complete).await?;
+        show(session, args, &purge, is_complete).await?;
         limit = args.limit.limit_for(purge.selected.tally.total(), purge.selected.records)?;
     }
     if only_shows || limit == 0 {
-        report(session, &args, &purge)?;
+        report(session, args, &purge)?;
         let named = purge.selected.coverage.named.clone();
         let keys = purge.selected.keys;
         let exit = purge.end_unchanged(session)?;
         return with_named_keys(exit, &named, keys, args.choice.select.narrows());
     }
 
-    let question = format!("Purge {}?", words::counted(purge.selected.tally.total(), "record"));
+    let records = words::counted(purge.selected.tally.total(), "record");
+    let question = match planner {
+        Some(planner) => format!("Apply the plan of {} to {records}?", escape::again(planner)),
+        None => format!("Purge {records}?"),
+    };
     let confirm_args = &args.change_args.confirm_args;
     confirm_args.confirm_by_name(session, &question, &purge.server, &purge.interrupt).await?;
     let options = BulkOptions {
-        command: "purge",
-        audit_word: "purged",
+        command: if planner.is_some() { "apply" } else { "purge" },
+        audit_word: purge.rule.done(),
         removes: true,
         rate: args.rate,
         // Only a sweep waits, to see whether a worker renews its lock. In a purge, the operator
         // decides which records to remove.
         grace: Duration::ZERO,
-        owners: None,
+        owners,
         limit,
     };
     // An error is reported together with what was changed before it.
@@ -173,10 +203,12 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         result?;
         return Ok(Exit::Done);
     }
-    print_outcome(session, &args, &purge, result).await?;
+    print_outcome(session, args, &purge, result).await?;
     let outcomes = &purge.outcomes;
     // Records remain that the same command would not remove either.
-    let is_partial = !outcomes.partly.is_empty() || outcomes.too_large + outcomes.unrecognised > 0;
+    let is_partial = !outcomes.partly.is_empty()
+        || outcomes.too_large + outcomes.unrecognised > 0
+        || (planner.is_some() && outcomes.done < purge.selected.tally.total());
     let exit = if is_partial { Exit::Partial } else { exit::judged(false, &purge.covered()) };
     with_named_keys(
         exit,
@@ -248,10 +280,12 @@ async fn show(
         }
         // Without a count before, this is shown after the removal, which may have left records.
         let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
-        if done > 0 && catalog.describe_begin(selected.tally.schemas()) {
+        if done > 0 && !purge.rule.only_locks && catalog.describe_begin(selected.tally.schemas()) {
             session.ui.status(words::NEXT_EXECUTES);
         }
-        if purge.rule.removes_locks() {
+        let locked = State::InProgress.as_str();
+        if purge.rule.only_locks || selected.tally.groups().any(|((_, state), _)| *state == locked)
+        {
             session.ui.warning(words::RUNS_TWICE);
             warn_of_lost_data(session, catalog, selected.tally.schemas());
         } else if catalog.have_separate_locks(selected.tally.schemas()) {
@@ -301,9 +335,10 @@ async fn print_outcome(
         shown = report(session, args, purge);
     }
     let total = purge.selected.tally.total();
-    let mut so_far = format!("{} purged", words::counted(outcomes.done, "record"));
+    let done = purge.rule.done();
+    let mut so_far = format!("{} {done}", words::counted(outcomes.done, "record"));
     if purge.is_counted || is_whole {
-        so_far = format!("{} of {} purged", outcomes.done, words::counted(total, "record"));
+        so_far = format!("{} of {} {done}", outcomes.done, words::counted(total, "record"));
     }
     so_far += &in_backup(outcomes.backup.as_deref());
     print_read_back(session, outcomes.read_back);
@@ -327,6 +362,8 @@ async fn print_outcome(
     let more = [
         (changed, "modified since the scan, or no longer selected"),
         (outcomes.gone, "that expired, or that another client removed"),
+        (outcomes.skipped_alive, "whose owner is alive"),
+        (outcomes.owner_unknown, "for which --owner-alive gave no result"),
     ];
     print_left(session, "record", outcomes, &more);
     shown

@@ -9,8 +9,9 @@ use anyhow::Result;
 use clap::{ArgGroup, Args as ClapArgs};
 
 use self::orphans::{ActionArg, Orphans, SoughtArgs};
-use crate::args::{ChangeArgs, Output, ScanArgs, SchemaArgs, parse_duration};
+use crate::args::{ChangeArgs, Output, PlanArgs, ScanArgs, SchemaArgs, parse_duration};
 use crate::change::bulk::{BulkOptions, BulkRule as _, BulkRun, warn_of_refusal};
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{
     in_backup, print_left, print_read_back, print_way_back, require_finished, write_report,
 };
@@ -74,7 +75,13 @@ pub struct Args {
     owner_alive: Option<OsString>,
 
     /// Action on the locks
-    #[arg(long, value_name = "ACTION", value_enum, default_value_t = ActionArg::Unlock)]
+    #[arg(
+        long,
+        value_name = "ACTION",
+        value_enum,
+        default_value_t = ActionArg::Unlock,
+        conflicts_with = "plan"
+    )]
     action: ActionArg,
 
     /// Output format
@@ -93,11 +100,22 @@ pub struct Args {
     change_args: ChangeArgs,
 
     #[command(flatten)]
+    plan: PlanArgs,
+
+    #[command(flatten)]
     schemas: SchemaArgs,
 }
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
-    let only_shows = args.change_args.confirm_args.dry_run;
+    let plan = PlanWriter::open(
+        session,
+        &args.change_args,
+        &args.plan,
+        "sweep",
+        args.owner_alive.is_some(),
+    )
+    .await?;
+    let only_shows = args.change_args.confirm_args.dry_run || plan.is_some();
     let orphans = Orphans::new(session, &args.sought, args.action, &args.schemas)?;
     if let Some(remark) = args.sought.filter.remark(&orphans.scope().catalog) {
         session.ui.status(&remark);
@@ -109,7 +127,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
         return Err(CommandError::usage(message).into());
     }
     // A dry run of a sweep that would be refused must not look as if there were nothing to sweep.
-    if !only_shows || orphans.changes_unreadable() {
+    if !only_shows || plan.is_some() || orphans.changes_unreadable() {
         orphans.check_narrow(&args.schemas)?;
     } else if let Err(error) = orphans.check_narrow(&args.schemas) {
         warn_of_refusal(session, error);
@@ -119,6 +137,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     if args.action == ActionArg::Unlock {
         sweep.check_removal().await?;
     }
+    sweep.plan = plan;
 
     // A lock that expires by itself is removed only if --owner-alive reports that its owner is
     // dead.

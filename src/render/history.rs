@@ -195,6 +195,9 @@ pub fn page(view: View, shown: &ShownOperation<'_>, records: &[AuditEntry<'_>]) 
         let keys = words::counted(shown.unknown, "Redis key");
         lines.push(("Unknown", format!("the outcome of {keys}")));
     }
+    if let Some(planner) = &of.planner {
+        lines.push(("Planned by", escape::again(planner)));
+    }
     if let Some(reason) = &of.reason {
         lines.push(("Reason", escape::again(reason)));
     }

@@ -20,6 +20,7 @@ fn seeded() -> Server {
     );
     let stored = DONE;
     server.set("idempotency:order-5", stored, 20 * HOUR);
+    server.set("idempotency:order-8", stored, 20 * HOUR);
     server.set("idem:result:bad", r#"{"statusCode":503,"body":"try later"}"#, 24 * HOUR - 60_000);
     server.set("idem:result:old", r#"{"statusCode":503,"body":"try later"}"#, HOUR);
     server.set("idem:result:pay-2", r#"{"statusCode":201,"body":"paid"}"#, 20 * HOUR);
@@ -46,12 +47,13 @@ fn commands() -> Vec<(String, i32)> {
 }
 
 /// What the commands that change something do: the Redis keys that go, and those that come. No other command changes any.
-const EFFECTS: [(&str, &[&str], &[&str]); 9] = [
+const EFFECTS: [(&str, &[&str], &[&str]); 10] = [
     ("idemctl force-unlock order-1 ", &["idempotency:order-1"], &[]),
     ("printf 'order-6", &["idempotency:order-6", "idempotency:order-7"], &[]),
     ("idemctl sweep --orphaned ", &["idempotency:order-2"], &[]),
     ("printf 'order-3", &["idempotency:order-3", "idempotency:order-4"], &[]),
     ("idemctl purge order-5 ", &["idempotency:order-5"], &[]),
+    ("idemctl apply plan.jsonl --yes", &["idempotency:order-8"], &[]),
     ("idemctl purge --schema event-driven ", &["idem:result:bad"], &[]),
     ("idemctl complete pay-1 ", &["idem:started:pay-1"], &["idem:result:pay-1"]),
     ("idemctl undo --yes --reason INC-5", &["idem:result:pay-1"], &["idem:started:pay-1"]),

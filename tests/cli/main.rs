@@ -15,6 +15,7 @@ mod address_map;
 mod addresses;
 mod adopt;
 mod advice;
+mod apply;
 mod audit_command;
 mod audit_files;
 mod backups;

@@ -5,7 +5,7 @@ use crate::support::{Home, LOCK, Runs, Server, free_port, idemctl, program};
 const DONE: &str = r#"{"status":"COMPLETED","statusCode":201,"headers":{},"body":""}"#;
 
 /// Every command that changes records, on what [`seeded`] puts there.
-const CHANGES: [&[&str]; 9] = [
+const CHANGES: [&[&str]; 10] = [
     &["force-unlock", "stuck", "--schema", "express"],
     &["begin", "new", "--schema", "express"],
     &["complete", "stuck", "--schema", "express", "--status", "201", "--body", "ok"],
@@ -13,6 +13,7 @@ const CHANGES: [&[&str]; 9] = [
     &["extend", "held", "--schema", "express", "--for", "9h"],
     &["sweep", "--orphaned", "--grace", "0s"],
     &["purge", "--all"],
+    &["apply", "plan"],
     &["restore", "backup"],
     &["undo"],
 ];
@@ -20,7 +21,7 @@ const CHANGES: [&[&str]; 9] = [
 const READ_ONLY: &str = "read_only = true";
 const PROTECTED: &str = "protected = true";
 
-/// A lock without expiry, a result, and a backup of a lock that is gone.
+/// A lock without expiry, a result and the plan to remove it, and a backup of a lock that is gone.
 fn seeded() -> Server {
     let server = Server::holding(&[("idem:gone", LOCK, 1_000_000)]);
     server
@@ -29,6 +30,7 @@ fn seeded() -> Server {
     server.put("idem:stuck", LOCK);
     server.set("idem:held", LOCK, 1_000_000);
     server.set("idem:done", DONE, 1_000_000);
+    server.idemctl(&["purge", "--all", "--plan", "plan"]).exits(0);
     server
 }
 

@@ -209,6 +209,23 @@ fn a_purge_removes_from_all_nodes_what_it_chose() {
     assert_eq!((back.json_lines().len(), cluster.size()), (270, 300));
 }
 
+/// Rule: a plan of a cluster is applied through any of its nodes, also to records in several slots.
+#[test]
+fn a_plan_is_applied_on_all_nodes() {
+    let cluster = Cluster::start(3);
+    cluster.fill((0..300).map(|number| (format!("idempotency:k{number}"), DONE)), 60_000);
+    cluster.fill((0..50).map(|number| (format!("idem:result:m{number}"), RESULT)), 60_000);
+    let plan = ["purge", "--all", "--schema", "go-middleware,event-driven", "--plan", "plan"];
+    cluster.idemctl(&plan).exits(0).says("Planned 350 of 350 records");
+    cluster.set("idempotency:k7", PENDING, 60_000);
+    assert_eq!(cluster.size(), 350);
+    let run = cluster.idemctl_at(2, &["apply", "plan", "--yes"]).exits(3);
+    run.says("349 of 349 records purged").says("unchanged: go-middleware/k7");
+    assert_eq!(cluster.get("idempotency:k7").as_deref(), Some(PENDING));
+    cluster.idemctl(&["undo", "--yes"]).exits(0);
+    assert_eq!(cluster.size(), 350);
+}
+
 /// Rule: a record that plain commands read is looked at again before it is changed, not taken for changed.
 #[test]
 fn a_purge_removes_results_whose_locks_would_be_on_other_nodes() {

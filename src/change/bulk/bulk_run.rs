@@ -1,4 +1,4 @@
-//! One run of `purge` or `sweep`: the records that a rule selects are counted and changed, and the
+//! One run of `purge`, `sweep` or `apply`: the records that a rule selects are counted and changed, and the
 //! outcome of each is counted. A batch here is up to 500 records; `store/change/batch.rs` splits it
 //! into the smaller batches that are sent together.
 
@@ -16,8 +16,9 @@ use super::read_ahead::{PendingRecords, ReadAhead};
 use super::recheck::{Rechecked, SelectedRecord, recheck};
 use super::rule::{BulkRule, PlannedAction};
 use super::selected_counts::{MAX_KEPT_RECORDS, SelectedCounts};
-use super::source::RecordSource;
+use super::source::{Named, RecordSource};
 use crate::args::{ChangeArgs, ConfirmArgs};
+use crate::change::removal_plan::PlanWriter;
 use crate::change::{DRY_RUN, Journal, RateLimiter};
 use crate::domain::change::outcome_counts::{Ended, OutcomeCounts};
 use crate::domain::covered::Covered;
@@ -28,7 +29,6 @@ use crate::owner_check::{OwnerAnswer, OwnerCheck};
 use crate::render::words::count;
 use crate::scan::ScanEnd;
 use crate::session::Session;
-use crate::session::key_list::KeyList;
 use crate::store::{Change, KeyAction, RecordReader, ScanOptions, StoreError, Writer};
 use crate::terminal::frame::ProgressLine;
 
@@ -41,8 +41,10 @@ pub struct BulkRun<'a, R: BulkRule> {
     writer: Option<Writer>,
     /// The server's name, for people.
     pub server: String,
-    /// The keys that are named one by one, if any are.
-    key_list: Option<KeyList>,
+    /// What names the records one by one, if anything does.
+    named: Option<Named>,
+    /// The plan that a dry run writes, if it writes one.
+    pub plan: Option<PlanWriter>,
     pub interrupt: Interrupt,
     /// The selected records, counted before the prompt, or else while they are changed.
     pub selected: SelectedCounts<R::Group>,
@@ -81,7 +83,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         rule: &'a R,
         confirm_args: Option<&ConfirmArgs>,
         scan_options: ScanOptions,
-        key_list: Option<KeyList>,
+        named: Option<Named>,
     ) -> Result<Self> {
         let writer = match confirm_args {
             Some(args) => Some(session.connect_writer(args).await?),
@@ -95,7 +97,8 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
             reader,
             writer,
             server,
-            key_list,
+            named,
+            plan: None,
             interrupt,
             selected: SelectedCounts::default(),
             is_counted: false,
@@ -125,25 +128,31 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         let source = RecordSource::open(
             self.rule,
             self.reader.clone(),
-            self.key_list.as_mut(),
+            self.named.as_mut(),
             &self.interrupt,
             progress,
         )
         .await?;
         let mut reader = self.reader.clone();
-        self.selected =
-            SelectedCounts::count(self.rule, source, &mut reader, asks_owners, &self.interrupt)
-                .await?;
+        self.selected = SelectedCounts::count(
+            self.rule,
+            source,
+            &mut reader,
+            asks_owners,
+            self.plan.as_mut(),
+            &self.interrupt,
+        )
+        .await?;
         self.outcomes.unrecognised = self.selected.unrecognised;
         self.outcomes.first_unrecognised.clone_from(&self.selected.first_unrecognised);
         self.is_counted = true;
         Ok(())
     }
 
-    /// Ends a run that changes nothing.
+    /// Ends a run that changes nothing, and writes its plan if it makes one.
     ///
     /// # Errors
-    /// `Exit::Partial`: nodes of a cluster were left out.
+    /// `Exit::Partial`: nodes of a cluster were left out. Then a plan is not written.
     pub fn end_unchanged(self, session: &mut Session) -> Result<Exit> {
         if self.writer.is_none() {
             session.ui.status(DRY_RUN);
@@ -151,12 +160,16 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if let Some(error) = self.selected.unreachable {
             return Err(error.into());
         }
-        Ok(exit::judged(false, &self.covered()))
+        let exit = exit::judged(false, &self.covered());
+        if let Some(plan) = self.plan {
+            plan.finish(session, self.selected.tally.total())?;
+        }
+        Ok(exit)
     }
 
     /// What was read of the records that the rule asks for.
     pub fn covered(&self) -> Covered {
-        let scanned = self.key_list.is_none().then_some(&self.rule.scope().catalog);
+        let scanned = self.named.is_none().then_some(&self.rule.scope().catalog);
         self.selected.covered(scanned)
     }
 
@@ -184,7 +197,7 @@ impl<'a, R: BulkRule> BulkRun<'a, R> {
         if kept.is_none() {
             // The progress of the changes is shown, and not that of the scan.
             let hidden = ProgressLine::hidden();
-            let keys = self.key_list.as_mut();
+            let keys = self.named.as_mut();
             let reader = self.reader.clone();
             let opened = RecordSource::open(self.rule, reader, keys, &self.interrupt, hidden);
             source = Some(opened.await?);

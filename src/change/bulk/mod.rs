@@ -1,4 +1,4 @@
-//! What `purge` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
+//! What `purge`, `apply` and `sweep` share. A run scans, rechecks, backs up, compares and changes, and
 //! counts the outcome of each record: `ChangeLoop::change_batches` in `bulk_run.rs` does these in
 //! order, for one batch after the other.
 //!
@@ -17,3 +17,4 @@ pub use self::bulk_run::{BulkOptions, BulkRun};
 pub use self::rule::{
     BulkRule, Planned, PlannedAction, Scope, check_narrow, not_selected, warn_of_refusal,
 };
+pub use self::source::Named;

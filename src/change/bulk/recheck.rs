@@ -139,21 +139,10 @@ impl<G> Rechecked<G> {
     ) -> Result<Option<Observation>> {
         let now = match now {
             Ok(now) => now,
-            Err(error) if reader.can_read_others_after(&error) => {
-                self.unread = StoreError::prefer_unknown_outcome_or_first(
-                    self.unread.take(),
-                    Some(error.into_missed()),
-                );
+            Err(error) => {
+                note_unread(reader, error, &mut self.unread)?;
                 return Ok(None);
             }
-            // A record that the Redis user may not read did not change because of that, and one that
-            // cannot be compared is left.
-            Err(error) if error.is_permission() || matches!(error, StoreError::Missed { .. }) => {
-                self.unread =
-                    StoreError::prefer_unknown_outcome_or_first(self.unread.take(), Some(error));
-                return Ok(None);
-            }
-            Err(error) => return Err(error.into()),
         };
         match identity.compare(&now) {
             Comparison::Same => return Ok(Some(now)),
@@ -238,6 +227,28 @@ impl<G> Rechecked<G> {
             Selected::Unproven(_) | Selected::No => self.outcomes.changed_meanwhile += 1,
         }
     }
+}
+
+/// Keeps why a record could not be read, if other records can be.
+///
+/// # Errors
+/// The server could not be asked.
+pub(super) fn note_unread(
+    reader: &RecordReader,
+    error: StoreError,
+    unread: &mut Option<StoreError>,
+) -> Result<(), StoreError> {
+    let error = if reader.can_read_others_after(&error) {
+        error.into_missed()
+    } else if error.is_permission() || matches!(error, StoreError::Missed { .. }) {
+        // A record that the Redis user may not read did not change because of that, and one that
+        // cannot be compared is left.
+        error
+    } else {
+        return Err(error);
+    };
+    *unread = StoreError::prefer_unknown_outcome_or_first(unread.take(), Some(error));
+    Ok(())
 }
 
 /// True if so much was read of a record that a change can compare with it: values that were read

@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::recheck::{SelectedRecord, is_too_large, read_rest, refresh};
 use super::rule::{BulkRule, Planned};
 use super::source::RecordSource;
+use crate::change::removal_plan::PlanWriter;
 use crate::domain::covered::Covered;
 use crate::domain::record::{Author, Record, RecordName};
 use crate::domain::schema::{Catalog, State};
@@ -65,8 +66,8 @@ pub struct SelectedCounts<G> {
 }
 
 impl<G: Ord + Clone + Default> SelectedCounts<G> {
-    /// Counts the records that a source selects, and keeps those that are not left to expire.
-    /// `asks_owners` is true with `--owner-alive`.
+    /// Counts the records that a source selects, and keeps those that are not left to expire, also in
+    /// the plan if one is made. `asks_owners` is true with `--owner-alive`.
     ///
     /// # Errors
     /// The server could not be asked; Ctrl-C. Nothing was changed.
@@ -75,6 +76,7 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
         mut source: RecordSource<'_>,
         reader: &mut RecordReader,
         asks_owners: bool,
+        mut plan: Option<&mut PlanWriter>,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         let mut counts =
@@ -99,6 +101,11 @@ impl<G: Ord + Clone + Default> SelectedCounts<G> {
                     counts.without_owner += u64::from(planned.has_no_owner);
                     kept.push(record);
                 }
+            }
+            if let Some(plan) = &mut plan
+                && !kept.is_empty()
+            {
+                plan.add(reader, &kept).await?;
             }
             counts.keep(kept);
         }

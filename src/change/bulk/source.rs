@@ -1,14 +1,17 @@
-//! Where the records of a run come from: a scan of the keyspace, or keys that are named one by one.
+//! Where the records of a run come from: a scan of the keyspace, keys that are named one by one, or
+//! a plan.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use super::rule::{BulkRule, Planned};
+use super::recheck::note_unread;
+use super::rule::{BulkRule, Planned, Scope};
+use crate::change::removal_plan::{Plan, PlannedRecord, UNUSABLE};
 use crate::domain::change::purgeable;
 use crate::domain::change::removal::{self, RemovalCommand};
-use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, TimeLeft};
+use crate::domain::record::{Candidate, FieldSet, GivenKey, Record, RecordName, TimeLeft, locate};
 use crate::domain::schema::catalog::LOCK_BYTES;
 use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Coverage, Selected};
@@ -27,6 +30,12 @@ const PAGE: usize = 200;
 /// the selected records would cost more than the bytes of the others.
 const SELECTED_IN: usize = 4;
 
+/// What names the records of a run one by one.
+pub enum Named {
+    Keys(KeyList),
+    Plan(Box<Plan>),
+}
+
 /// Where the records of a run come from.
 pub(super) enum RecordSource<'a> {
     Scan(Box<Scan<'a>>),
@@ -41,13 +50,16 @@ impl<'a> RecordSource<'a> {
     pub(super) async fn open(
         rule: &'a impl BulkRule,
         reader: RecordReader,
-        named_keys: Option<&'a mut KeyList>,
+        named: Option<&'a mut Named>,
         interrupt: &Interrupt,
         progress: ProgressLine,
     ) -> Result<Self> {
-        if let Some(keys) = named_keys {
-            keys.rewind()?;
-            let named = NamedRecords::new(keys, reader, interrupt.clone(), progress);
+        if let Some(named) = named {
+            match named {
+                Named::Keys(keys) => keys.rewind()?,
+                Named::Plan(plan) => plan.rewind()?,
+            }
+            let named = NamedRecords::new(named, reader, interrupt.clone(), progress);
             return Ok(Self::Named(Box::new(named)));
         }
         let scope = rule.scope();
@@ -144,13 +156,13 @@ impl<'a> RecordSource<'a> {
     }
 }
 
-/// The records of keys that are named one by one.
+/// The records of keys that are named one by one, or of a plan.
 pub(super) struct NamedRecords<'a> {
-    list: &'a mut KeyList,
+    named: &'a mut Named,
     reader: RecordReader,
     interrupt: Interrupt,
     progress: ProgressLine,
-    /// Named keys that were read.
+    /// Named keys, or planned records, that were read.
     keys: u64,
     /// Two hashes of the first Redis key of each record so far, because a list may name a record
     /// again in other words. They take 16 bytes per record, and two Redis keys share both with a
@@ -164,13 +176,13 @@ pub(super) struct NamedRecords<'a> {
 
 impl<'a> NamedRecords<'a> {
     fn new(
-        list: &'a mut KeyList,
+        named: &'a mut Named,
         reader: RecordReader,
         interrupt: Interrupt,
         progress: ProgressLine,
     ) -> Self {
         Self {
-            list,
+            named,
             reader,
             interrupt,
             progress,
@@ -235,7 +247,13 @@ impl<'a> NamedRecords<'a> {
     /// of the list.
     async fn read_page(&mut self, rule: &impl BulkRule) -> Result<Option<Vec<Record>>> {
         let scope = rule.scope();
-        let keys = self.list.next(PAGE)?;
+        let keys = match self.named {
+            Named::Keys(list) => list.next(PAGE)?,
+            Named::Plan(plan) => {
+                let page = plan.next(PAGE).context(UNUSABLE)?;
+                return self.read_planned(scope, page).await;
+            }
+        };
         if keys.is_empty() {
             return Ok(None);
         }
@@ -272,6 +290,48 @@ impl<'a> NamedRecords<'a> {
             self.add_new(&scope.catalog, found, &mut records);
         }
         self.progress.set_position(self.keys);
+        Ok(Some(records))
+    }
+
+    /// The records of a page of a plan that are still as planned; `None` after the last page.
+    async fn read_planned(
+        &mut self,
+        scope: &Scope,
+        page: Vec<PlannedRecord>,
+    ) -> Result<Option<Vec<Record>>> {
+        if page.is_empty() {
+            return Ok(None);
+        }
+        self.keys += page.len() as u64;
+        self.progress.set_position(self.keys);
+        let mut found = Vec::new();
+        let mut wanted = Vec::new();
+        for planned in page {
+            if let Some(name) = RecordName::parse(planned.name.as_bytes())
+                && let Some(candidate) = locate::for_name(&scope.catalog, &name)
+            {
+                wanted.push(candidate.redis_keys.clone());
+                found.push((planned, name, candidate));
+            } else {
+                self.coverage.named.add_absent(planned.name.as_bytes(), None);
+            }
+        }
+        let read = self.reader.read_for_change(&wanted, 0).await?;
+        let mut records = Vec::new();
+        for ((planned, name, candidate), now) in found.into_iter().zip(read) {
+            let now = match now {
+                Ok(now) => now,
+                Err(error) => {
+                    note_unread(&self.reader, error, &mut self.unreachable)?;
+                    continue;
+                }
+            };
+            let is_still = planned.is_still(&now);
+            match locate::first_record(&scope.catalog, candidate, now, &scope.thresholds) {
+                Some(record) if is_still => records.push(record),
+                _ => self.coverage.named.add_left(name, "it changed since the plan".to_owned()),
+            }
+        }
         Ok(Some(records))
     }
 

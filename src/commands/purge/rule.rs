@@ -4,10 +4,10 @@ use clap::Args;
 
 use crate::args::{KeysArgs, SchemaArgs, SelectArgs, StateArg, ThresholdArgs};
 use crate::change::bulk::{BulkRule, Planned, PlannedAction, Scope, check_narrow, not_selected};
-use crate::domain::change::purgeable;
-use crate::domain::diagnosis::FindingCode;
-use crate::domain::record::{Evidence, Record};
-use crate::domain::schema::State;
+use crate::domain::change::{purgeable, unlock};
+use crate::domain::diagnosis::{FindingCode, Thresholds};
+use crate::domain::record::{Evidence, FieldSet, Record};
+use crate::domain::schema::{Catalog, State};
 use crate::domain::select::{Selected, Selection};
 use crate::exit::CommandError;
 use crate::scan::RecordFilter;
@@ -19,7 +19,7 @@ use crate::store::KeyAction;
 const LONGEST_VALUE: usize = 512 << 20;
 
 /// The options that select records.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct ChoiceArgs {
     #[command(flatten)]
     pub(super) keys: KeysArgs,
@@ -78,15 +78,30 @@ impl ChoiceArgs {
     }
 }
 
-/// The rule of a purge: what the options choose is removed with all of its Redis keys.
+/// The rule of a purge: what the options choose is removed with all of its Redis keys. Or that of a
+/// plan: each of its records is removed.
 pub(super) struct PurgeRule {
     scope: Scope,
     selection: Selection,
     /// True if every record is read, because a percentage of all is asked for.
     reads_all: bool,
+    /// True for a plan of locks: results beside them stay.
+    pub(super) only_locks: bool,
 }
 
 impl PurgeRule {
+    /// The rule of a plan, whose filters were evaluated when it was made.
+    pub(super) fn of_plan(catalog: Catalog, only_locks: bool) -> Self {
+        let scope = Scope {
+            catalog,
+            thresholds: Thresholds::default(),
+            min_bytes: 0,
+            needed_fields: FieldSet::NONE,
+            reads_lengths: false,
+        };
+        Self { scope, selection: Selection::default(), reads_all: false, only_locks }
+    }
+
     /// The rule of these options.
     ///
     /// # Errors
@@ -122,7 +137,7 @@ impl PurgeRule {
         let reads_lengths = selection.findings.contains(&FindingCode::Oversized);
         let needed_fields = selection.scanned_fields();
         let scope = Scope { catalog, thresholds, min_bytes, needed_fields, reads_lengths };
-        Ok(Self { scope, selection, reads_all })
+        Ok(Self { scope, selection, reads_all, only_locks: false })
     }
 
     /// Passes a selection that is narrow enough to be changed.
@@ -140,9 +155,31 @@ impl PurgeRule {
         check_narrow(&self.scope.catalog, schemas, key_glob, names_keys, changes_unreadable)
     }
 
-    /// True if locks are removed, too. A worker may still hold them.
-    pub(super) fn removes_locks(&self) -> bool {
-        self.selection.states.contains(&State::InProgress)
+    /// What is done to the records, as the log says it.
+    pub(super) fn done(&self) -> &'static str {
+        if self.only_locks { "unlocked" } else { "purged" }
+    }
+
+    /// The Redis keys to remove, by their indexes: every one, the lock first. If a cluster keeps the
+    /// keys in several slots, they are removed one slot after the other. If the result were first, a
+    /// retry in between would find the lock alone and be rejected.
+    ///
+    /// # Errors
+    /// Why the record stays.
+    fn key_indexes(&self, record: &Record) -> Result<Vec<usize>, String> {
+        if self.only_locks {
+            return Ok(vec![unlock::removable(record)?]);
+        }
+        // A Redis key of another type belongs to another program, whatever its name is.
+        purgeable::check_own_keys(record)?;
+        let lock = record.schema.lock_key_index();
+        let mut key_indexes = vec![lock];
+        for key_index in 0..record.seen.keys.len() {
+            if key_index != lock {
+                key_indexes.push(key_index);
+            }
+        }
+        Ok(key_indexes)
     }
 }
 
@@ -185,26 +222,13 @@ impl RecordFilter for PurgeRule {
         self.selection.is_about(record)
     }
 
-    /// Every Redis key is removed, the lock first. If a cluster keeps the keys in several slots,
-    /// they are removed one slot after the other. If the result were first, a retry in between
-    /// would find the lock alone and be rejected.
     fn select(&self, record: &Record) -> Selected<Self::Plan> {
-        // A Redis key of another type belongs to another program, whatever its name is.
-        if purgeable::check_own_keys(record).is_err() {
-            return Selected::No;
-        }
+        let Ok(key_indexes) = self.key_indexes(record) else { return Selected::No };
         match self.selection.selects(record) {
             Selected::Yes(()) => {}
             Selected::No => return Selected::No,
             // Missing evidence, e.g. for an age or a field, never selects a record for a change.
             Selected::Unproven(missing) => return Selected::Unproven(missing),
-        }
-        let lock = record.schema.lock_key_index();
-        let mut key_indexes = vec![lock];
-        for key_index in 0..record.seen.keys.len() {
-            if key_index != lock {
-                key_indexes.push(key_index);
-            }
         }
         Selected::Yes(Planned {
             group: (record.schema.name.clone(), record.state.as_str()),
@@ -218,7 +242,7 @@ impl RecordFilter for PurgeRule {
 }
 
 /// The options that limit a purge.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(super) struct LimitArgs {
     /// Refuse if more records are selected than this, and never remove more
     #[arg(long, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]

@@ -35,6 +35,9 @@ pub struct Begin {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<String>,
     pub reason: Option<String>,
+    /// Who planned the changes, as `USER@HOST`, if a plan was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planner: Option<String>,
     /// The backup that the operation writes.
     pub backup: Option<String>,
     /// The operation that this one undoes.

@@ -24,6 +24,8 @@ pub(crate) struct Operation {
     /// The options that selected records, quoted for a shell.
     pub(crate) filters: Option<String>,
     pub(crate) reason: Option<String>,
+    /// Who planned the changes, as `USER@HOST`, if a plan was applied.
+    pub(crate) planner: Option<String>,
     /// The operation that this one undoes.
     pub(crate) undoes: Option<String>,
     /// The last operation that undid this one completely.
@@ -137,6 +139,7 @@ impl Operation {
             command: begin.command,
             filters: begin.filters,
             reason: begin.reason,
+            planner: begin.planner,
             undoes: begin.undoes,
             totals: Totals { backup: begin.backup.clone(), places, ..Totals::default() },
             begun_backup: begin.backup,

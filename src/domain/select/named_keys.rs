@@ -52,10 +52,10 @@ impl NamedKeys {
     }
 
     /// Adds a record of a named key that the command leaves alone, and why.
-    pub(crate) fn add_left(&mut self, record: &Record, why: String) {
+    pub(crate) fn add_left(&mut self, name: RecordName, why: String) {
         self.left_alone += 1;
         if self.listed_left.len() < MAX_LISTED {
-            self.listed_left.push((RecordName::of(record), why));
+            self.listed_left.push((name, why));
         }
     }
 
@@ -65,13 +65,13 @@ impl NamedKeys {
         if is_unlockable && self.first_lock.is_none() {
             self.first_lock = Some(RecordName::of(record));
         }
-        self.add_left(record, why);
+        self.add_left(RecordName::of(record), why);
     }
 
     /// Adds a record of a named key that the command refuses, and why.
     pub(crate) fn add_refused(&mut self, record: &Record, why: String) {
         self.refused += 1;
-        self.add_left(record, why);
+        self.add_left(RecordName::of(record), why);
     }
 
     /// True if the command left some of the named keys alone. With `is_filtered`, the operator

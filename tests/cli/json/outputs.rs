@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::validator::files;
 
 /// The commands with `-o json`, each with the schemas of its documents; `$defs/line` in there is of a line of `-o jsonl`.
-pub const OUTPUTS: [(&str, &[&str]); 33] = [
+pub const OUTPUTS: [(&str, &[&str]); 34] = [
+    ("apply", &["purge.json"]),
     ("backup list", &["backups.json"]),
     ("backup prune", &["backups.json"]),
     ("begin", &["step.json"]),

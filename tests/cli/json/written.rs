@@ -203,7 +203,10 @@ fn many(stage: &mut Stage) {
         "purge.json",
         &["--schema", "express", "--state", "completed", "--dry-run"],
     );
-    stage.writes("purge", "purge.json", &["--schema", "express", "--state", "completed", "--yes"]);
+    stage.run(&["purge", "--schema", "express", "--all", "--plan", "plan"]).exits(0);
+    stage.writes("apply", "purge.json", &["plan", "--dry-run"]);
+    stage.writes("apply", "purge.json", &["plan", "--yes"]);
+    stage.writes("purge", "purge.json", &["--schema", "reference", "--all", "--yes"]);
     let keys = stage.file("keys", "odd-body\nnobody\n");
     stage.writes("purge", "purge.json", &["--key-file", &keys, "--yes"]);
 }
