@@ -144,10 +144,8 @@ async fn ask(
 ) -> Result<OwnerAnswer, CommandError> {
     let of = format!(" for owner {}", shown(owner));
     let unknown = |why: &str| Ok(OwnerAnswer::Unknown(format!("{why}{of}")));
-    let cannot_run = |why: String| {
-        CommandError::usage(format!("--owner-alive: cannot run the command ({why})"))
-            .hint("nothing more was done; fix the command")
-    };
+    let cannot_run =
+        |why: String| CommandError::usage(format!("--owner-alive: cannot run the command ({why})"));
     if owner.contains(&0) || lock.key.contains(&0) {
         return unknown("arguments and variables cannot contain a zero byte, as needed");
     }

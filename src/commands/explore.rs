@@ -174,13 +174,9 @@ impl Args {
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let accepted: Option<AcceptedFrontiers> = accepted(args.expect.as_deref())?;
-    if args.chosen.mix.is_some() && args.workers < 2 {
-        return Err(CommandError::usage("--mix: two schemas need at least two workers").into());
-    }
-    if args.workers < args.payloads {
-        return Err(
-            CommandError::usage("--payloads: two payloads need at least two workers").into()
-        );
+    if args.chosen.mix.is_some() && args.workers < 2 || args.workers < args.payloads {
+        let message = "--mix and two --payloads need at least two workers";
+        return Err(CommandError::usage(message).into());
     }
     let choice = explored::choose(session, &args.chosen, &args.schemas)?;
     if let Some(accepted) = &accepted {

@@ -45,7 +45,7 @@ use crate::exit::{CommandError, Exit};
 use crate::render::invocation::word;
 use crate::render::record::PageOptions;
 use crate::render::record_json::RecordJson;
-use crate::render::{escape, exploration, record, unclaimed_key};
+use crate::render::{escape, exploration, record, unclaimed_key, words};
 use crate::scan;
 use crate::session::key_list::KeyList;
 use crate::session::{Session, interruptible};
@@ -256,11 +256,7 @@ async fn inspect(
         report(session, catalog, &reader, result);
     }
     if !reader.keeps_idle_times() {
-        session.ui.detail(
-            "The idle time is not shown, because earlier reads of idemctl count as accesses here. \
-            CLIENT NO-TOUCH prevents that; it needs Redis 7.2 and the permission for CLIENT, and \
-            is not used on clusters.",
-        );
+        session.ui.detail(words::IDLE_TIMES);
     }
     // A scan found these keys under the schemas of this run, so no other schema needs to be tried.
     if args.find.is_none() {

@@ -281,10 +281,7 @@ impl ListRun<'_> {
         }
         let reads_idle_times = self.needed_fields().contains(ValueField::Idle);
         if shown > 0 && reads_idle_times && !self.databases[0].reader.keeps_idle_times() {
-            session.ui.note(
-                "earlier reads of idemctl count as accesses in the idle times; CLIENT NO-TOUCH, of \
-                Redis 7.2 and outside clusters, prevents that",
-            );
+            session.ui.note(words::IDLE_TIMES);
         }
         // A watch would repeat the hint each time.
         let without_room = rows.without_room();

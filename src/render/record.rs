@@ -19,6 +19,8 @@ pub struct PageOptions {
 }
 
 /// The largest body that is shown whole without `--full`, in bytes.
+const PART_OF_BODY: &str = " (only the beginning; --full shows all of it)";
+
 const LARGEST_BODY: usize = 64 * 1024;
 
 /// How many bytes are shown of a larger body, which is about a screen.
@@ -338,9 +340,9 @@ impl RecordPage {
         let mut about = "";
         if !self.full && shown.len() > LARGEST_BODY {
             shown = whole_characters(&shown[..FIRST_OF_BODY]);
-            about = " (the first 4 KiB; --full shows all of it)";
+            about = PART_OF_BODY;
         } else if !response.whole {
-            about = " (only the beginning; --full reads all of it)";
+            about = PART_OF_BODY;
         }
         self.page.field("Body", &format!("{size}{about}"));
         for line in body::lines(shown) {

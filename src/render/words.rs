@@ -74,6 +74,10 @@ pub const ALL_ACCEPTED: &str = "All results match the accepted file.\n";
 /// The heading of what differs from accepted results.
 pub const DIFFERENT: &str = "Different from the accepted file";
 
+/// Why an idle time may be too short.
+pub const IDLE_TIMES: &str = "earlier reads of idemctl count as accesses in the idle times; CLIENT \
+    NO-TOUCH, of Redis 7.2 and outside clusters, prevents that";
+
 /// What a scan of so many keys found: `3 records among 5 keys of db0`.
 pub fn among(found: &str, keys: u64, server: &str) -> String {
     format!("{found} among {} of {server}", counted(keys, "key"))

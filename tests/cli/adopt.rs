@@ -28,8 +28,8 @@ fn what_is_said_already_is_not_written_again() {
     let text = adopted(&home, &["express", "--prefix", "shop:"]);
     home.run(&["schema", "adopt", "express", "--prefix", "shop:"])
         .exits(0)
-        .says("Nothing to write");
-    home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("Nothing to write");
+        .says("has these settings already");
+    home.run(&["schema", "adopt", "go-middleware"]).exits(0).says("has these settings already");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), text);
 }
 
@@ -175,7 +175,7 @@ fn the_change_is_shown_and_asked_for() {
         .says("cannot prompt without a terminal");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
     let run = home.run(&["schema", "adopt", "express", "--prefix", "shop:", "--yes"]).exits(0);
-    run.says("the previous file is kept as ");
+    run.says("The previous file is kept as ");
     let former = home.config().with_extension("toml.bak");
     assert_eq!(fs::read_to_string(former).unwrap(), CONFIG);
 }
@@ -221,7 +221,7 @@ fn a_draft_that_is_adopted_is_read_in_that_context_alone() {
     assert_eq!(schemas("here"), ["bar", "go-middleware"]);
     assert_eq!(schemas("other"), ["go-middleware"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), draft);
-    server.unnamed(&["schema", "adopt", "bar"]).exits(0).says("Nothing to write");
+    server.unnamed(&["schema", "adopt", "bar"]).exits(0).says("has these settings already");
 }
 
 /// Rule: a context is changed for its own server alone.

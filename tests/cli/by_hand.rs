@@ -423,7 +423,7 @@ fn a_value_that_cannot_be_replaced_is_removed_by_who_knows_whose_it_is() {
     complete("POST:/pay:k", "hono-idempotency", &create).exits(0);
     complete("x", "express-idempotency", &["--replace", "--fingerprint", "F"])
         .exits(2)
-        .says("cannot be read back as a result");
+        .says("cannot store this response");
 }
 
 /// Rule: no `--owner` is asked for that idemctl refuses. Revert: without `check_owner_has_name`.

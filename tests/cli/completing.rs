@@ -228,7 +228,7 @@ fn a_created_result_without_a_hash_is_warned_of() {
         server.idemctl(&[&words[..], more].concat()).exits(0)
     };
     let run = create("fn.p#b0c5b121e7cb24f7ce362a75c65bdbe7", "powertools-python", &[]);
-    run.says("the result has no hash of a payload, so requests with this key may be");
+    run.says("the record has no hash of a payload, so requests with this key may be");
     let run = create("k", "go-middleware", &["--status", "201"]);
     assert!(!run.stderr.contains("no hash of a payload"), "{}", run.stderr);
 }

@@ -36,7 +36,7 @@ fn the_first_context_needs_no_file_to_start_from() {
         1,
         "there was no former file"
     );
-    set(&["prod", "--protected"]).exits(0).says("Nothing to write");
+    set(&["prod", "--protected"]).exits(0).says("has these settings already");
 }
 
 /// Rule: comments, layout and rights of the file stay, and the former file is kept.
@@ -105,7 +105,7 @@ fn what_a_context_can_say_is_what_a_command_then_does() {
     let home = Home::with("[contexts.a]\nurl = \"redis://a\"\ntls = true # spoken\n");
     home.run(&["context", "set", "a", "--sni", "b"]).exits(0);
     assert!(text(&home).ends_with("\n[contexts.a.tls]\nsni = \"b\"\n"), "{}", text(&home));
-    home.run(&["context", "set", "a", "--tls"]).exits(0).says("Nothing to write");
+    home.run(&["context", "set", "a", "--tls"]).exits(0).says("has these settings already");
     home.run(&["context", "set", "b", "-s", "/run/redis.sock"]).exits(0);
     assert!(
         text(&home).ends_with("\n[contexts.b]\nurl = \"unix:///run/redis.sock\"\n"),

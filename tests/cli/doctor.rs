@@ -54,7 +54,7 @@ fn a_policy_that_deletes_locks_is_shown_by_a_history_that_can_be_replayed() {
     let server = server(&["maxmemory 100mb", "maxmemory-policy allkeys-lru"]);
     let run = server.idemctl(&["doctor", "--only", "eviction-policy"]).exits(1);
     run.shows("error    eviction-policy      maxmemory-policy is allkeys-lru (measured)")
-        .shows("express executes twice in 5 steps, with 1 eviction")
+        .shows("express violates one-effect in 5 steps, with 1 eviction")
         .shows("1 problem, 0 notes, 0 not checked, 0 fine");
     let check = check(&server, "eviction-policy");
     let found = &check["counterexamples"][0];

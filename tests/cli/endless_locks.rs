@@ -166,7 +166,7 @@ fn an_endless_lock_beside_a_value_of_another_program_is_orphaned() {
     let run = |words: &[&str]| server.idemctl(&[words, &schema].concat());
     run(&["check"]).exits(2).shows("CRITICAL - 3 stuck locks (idempo 3)");
     run(&["list", "--finding", "no-expiry"]).exits(0).says("3 records among 8 keys");
-    run(&["inspect", "empty"]).shows("rejected indefinitely, because the lock never expires");
+    run(&["inspect", "empty"]).shows("indefinitely, because the lock never expires");
     run(&["inspect", "held"]).shows("every retry is rejected until the lock expires");
     // A purge would remove the other value as well.
     let purge = ["purge", "--state", "unreadable", "--match", "empty", "--yes"];

@@ -350,7 +350,10 @@ fields = { status = "/code", headers = "/headers", body = "/body" }
     let of = ["--schema", "svix", "--schema-dir", &path];
     let run = |words: &[&str]| server.idemctl(&[words, &of[..]].concat()).exits(0);
     let shown = run(&["inspect", "tq2eV0aS9w==", "--lock-ttl", "20s"]);
-    has_lines(&shown, &["in-progress", "11h 23m", "excess-ttl", "default lock TTL is"]);
+    has_lines(
+        &shown,
+        &["in-progress", "11h 23m", "excess-ttl", "was the lock given the result TTL"],
+    );
     has_lines(&run(&["inspect", "9mPZ1kQ7xA=="]), &["202", "content-type: app", "\"id\": 1"]);
     has_lines(&run(&["inspect", "old0ldOld0=="]), &["202", "application/json", "\"id\": 1"]);
 }
@@ -438,5 +441,5 @@ replies = [{ integer = 1, means = "released" }, { integer = 0, means = "refused"
     let raced = [&["race", "--sandbox", "--rounds", "5"], &of[..]].concat();
     alone(&raced).exits(0).shows("At most one of 50 simultaneous requests got the lock");
     let explored = alone(&[&["explore", "--sandbox"], &of[2..], &["contacts"]].concat()).exits(1);
-    has_lines(&explored, &["one-holder", "owner-only", "compare it in a script"]);
+    has_lines(&explored, &["one-holder", "owner-only", "store an owner token"]);
 }

@@ -11,7 +11,7 @@ fn removes_a_stuck_lock_backs_it_up_and_audits() {
     server
         .idemctl(&["force-unlock", "order-1", "--yes", "--reason", "INC-7"])
         .exits(0)
-        .says("the key is free");
+        .says("Read back: the lock is gone.");
     assert_eq!(server.get("idempotency:order-1"), None);
     let entry = server.audited().remove(0);
     let noted = ["command", "who", "key", "reason"].map(|field| entry[field].as_str().unwrap());

@@ -72,7 +72,7 @@ fn one_operation_is_shown_with_its_records_and_what_was_left_of_them() {
     let json = server.idemctl(&["log", "show", &op[..7], "-o", "json"]).exits(0).json();
     assert_eq!(json["changes"].as_array().unwrap().len(), 2);
     assert_eq!(json["changes"][1]["after"]["type"], "string");
-    server.idemctl(&["log", "show", &op, "--limit", "1"]).exits(0).says("The first 1 of 2");
+    server.idemctl(&["log", "show", &op, "--limit", "1"]).exits(0).says("1 of 2 shown");
     let last = server.idemctl(&["log", "show"]).exits(0);
     assert_eq!(
         last.text(),

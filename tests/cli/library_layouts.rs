@@ -187,9 +187,7 @@ fn a_command_about_a_record_of_a_library_names_its_schema() {
     let shown = server.idemctl(&[&["inspect", "k"], &named[..]].concat());
     shown.shows("force-unlock --schema idempo idempo/k`");
     let extended = server.idemctl(&[&["extend", "k", "--for", "1h"], &named[..]].concat());
-    extended
-        .says("sweep --schema idempo --orphaned`")
-        .says("force-unlock --schema idempo SCHEMA/KEY`");
+    extended.says("force-unlock --schema idempo KEY`");
     // The context names it for every run.
     server.idemctl(&["context", "set", "here", "--schema", "idempo"]).exits(0);
     let shown = server.idemctl(&[&["inspect", "k", "--context", "here"], &named[..]].concat());

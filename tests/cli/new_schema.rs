@@ -305,7 +305,7 @@ fn a_glob_that_matches_nothing_drafts_nothing() {
     server
         .idemctl(&["schema", "new", "x", "--match", "nowhere:*"])
         .exits(1)
-        .says("no Redis key of")
+        .says("no string or hash of")
         .says("detect");
     server.send::<()>(&[b"SADD", b"set:a", b"v"]);
     server

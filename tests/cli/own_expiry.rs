@@ -127,7 +127,7 @@ fn a_lock_ends_by_what_it_holds() {
     }
     let page = server.idemctl(&["inspect", "dead", "--schema", "lambda"]).exits(0);
     page.shows(
-        "the next request takes the key over (/in_progress_expiration; by the clients' clock, \
+        "the next request may take the key over (/in_progress_expiration; by the clients' clock, \
         compared here with the server's)",
     );
     page.shows("executes the operation, because the stored value has passed its own expiry");
@@ -314,5 +314,5 @@ fn without_the_servers_time_the_answer_is_unknown() {
     untimed(&["sweep", "--orphaned", "--yes"]).exits(0).says("no stuck locks");
     let endless = untimed(&["list", "--no-expiry"]).exits(0);
     assert!(!endless.all().contains("Skipped"), "{}", endless.all());
-    untimed(&["list", "--ttl-below", "1h"]).exits(3).says("the user needs +time");
+    untimed(&["list", "--ttl-below", "1h"]).exits(3).says("of unknown expiry");
 }

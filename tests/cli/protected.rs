@@ -178,7 +178,7 @@ fn a_context_whose_host_cannot_be_looked_up_keeps_its_protection() {
             .args(more)
             .run()
     };
-    for (kept, says) in [(PROTECTED, "add --confirm prod"), (READ_ONLY, "is read-only")] {
+    for (kept, says) in [(PROTECTED, "pass --confirm prod"), (READ_ONLY, "is read-only")] {
         let run = purge(kept, port, &[]).exits(2);
         run.says(says).says("the protection of context `prod` applies");
         assert!(server.get("idem:done").is_some());
@@ -238,6 +238,6 @@ fn the_protection_of_a_context_ends_only_by_its_name() {
         set(&["--yes"]).exits(2).says(format!("pass --confirm {name}"));
         set(&["--yes", "--confirm", "other"]).exits(2).says("nothing was written");
         set(&["--confirm", name]).exits(0);
-        set(&["--yes"]).exits(0).says("Nothing to write");
+        set(&["--yes"]).exits(0).says("has these settings already");
     }
 }

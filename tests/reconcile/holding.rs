@@ -227,7 +227,7 @@ fn a_lock_that_an_operator_extended_stays() {
     let extend = ["extend", "done-1", "--schema", "go-middleware", "--for", "1h", "--yes"];
     server.idemctl(&extend).exits(0);
     let ran = run(&server, &["--lock-ttl", "5m", "--schema", "go-middleware"]).exits(3);
-    ran.says("change the lock with `complete` or `force-unlock`");
+    ran.says("an operator extended it");
 }
 
 /// A retry of the service.
@@ -282,7 +282,7 @@ fn a_lock_of_a_done_operation_is_held_on_after_an_error_and_ctrl_c() {
     let ask = program(server.folder(), BY_KEY);
     let login = ["--user", "op", "--pass", "pw", "--no-auth-warning"];
     let ran = server.idemctl(&[&words(&ask, &["--lock-ttl", "2h"])[..], &login].concat()).exits(3);
-    ran.says("express/done-1: failed: ").says("holds until");
+    ran.says("express/done-1: failed: ").says("extended until");
     assert!(pttl(&server, "idem:done-1") > 500_000, "{}", ran.all());
 
     let server = Server::start();

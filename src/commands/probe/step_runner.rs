@@ -344,7 +344,10 @@ impl StepRunner {
         &mut self,
         task: &ProbeTask,
     ) -> Result<Option<String>, CommandError> {
-        let drift = self.drift_of(&task.new_key(), IDLE).await.map_err(CommandError::usage)?;
+        let drift = self
+            .drift_of(&task.new_key(), IDLE)
+            .await
+            .map_err(|why| CommandError::usage(format!("{why}; nothing was sent")))?;
         self.first_count = self.last_count.map_or(0, |(count, _)| count);
         Ok(drift)
     }

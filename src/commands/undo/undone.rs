@@ -76,13 +76,13 @@ impl UndoneOperation {
         if found.operation.state == OperationState::Unended {
             found.check_unended()?;
             let rest = if found.may_lack_changes() {
-                "It may have changed more Redis keys, which undo leaves as they are"
+                ". It may have changed more Redis keys, which undo leaves as they are"
             } else {
-                "The records in its backup are restored, too"
+                ""
             };
             session
                 .ui
-                .warning(&format!("{} did not end, because it was killed. {rest}", found.name()));
+                .warning(&format!("{} did not end, because it was killed{rest}", found.name()));
         }
         Ok(found)
     }

@@ -30,6 +30,8 @@ pub(super) fn check(input: &DiagnosisInput<'_>) -> Option<Finding> {
     let mut cause = "";
     if may_be_milliseconds(left, allowed) {
         cause = "; was a TTL in milliseconds passed as seconds?";
+    } else if left > age::millis(schema.result_ttl) / 2 {
+        cause = "; was the lock given the result TTL?";
     }
     let stated = input.record.schema.ttl_evidence(TtlOf::Lock);
     let evidence = if left > YEAR_MS && allowed < YEAR_MS { Evidence::Known } else { stated };

@@ -495,7 +495,7 @@ fn a_lock_without_expiry_stays_a_finding_without_a_history() {
     let found = sampled(&[express(LOCK, TimeLeft::Millis(1_000))]);
     assert_eq!(severities(&found, "endless-locks"), [Fine]);
     let fact = statements(&found, "endless-locks").swap_remove(0).judgement.fact;
-    assert_eq!(fact, "no lock of express is without expiry");
+    assert_eq!(fact, "no problem found");
     let found = sampled(&[express(LOCK, TimeLeft::NoExpiry)]);
     let mut statement = statements(&found, "endless-locks").swap_remove(0);
     statement.explain(&[("express".to_owned(), FaultOutcome::Holds)], true);

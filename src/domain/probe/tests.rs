@@ -199,7 +199,7 @@ fn a_first_result_for_another_payload_fails_even_without_a_control() {
         sent(vec![exchange(201, "a", 40, 49)]),
     ];
     let judged = judge(&task(), "mismatch-payload", &results);
-    assert_verdict(&judged, ProbeVerdict::Fail, "got the result of the first one");
+    assert_verdict(&judged, ProbeVerdict::Fail, "was accepted with the same key");
 }
 
 #[test]
@@ -209,8 +209,8 @@ fn a_used_key_at_another_path_is_rejected() {
     let other = |status, id| exchange(status, id, 40, 49);
     for (control, used, verdict, text) in [
         (own(), other(422, "-"), ProbeVerdict::Pass, "/refunds got 422"),
-        (own(), other(201, "a"), ProbeVerdict::Fail, "/refunds got the first result"),
-        (own(), other(201, "b"), ProbeVerdict::Fail, "got a result of its own"),
+        (own(), other(201, "a"), ProbeVerdict::Fail, "/refunds was accepted with the same key"),
+        (own(), other(201, "b"), ProbeVerdict::Fail, "was accepted with the same key"),
         (own(), other(503, "-"), ProbeVerdict::Inconclusive, "/refunds got 503"),
         // A path that shows the newest payment.
         (first(), other(201, "a"), ProbeVerdict::Inconclusive, "whatever the key"),

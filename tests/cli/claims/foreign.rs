@@ -292,7 +292,7 @@ fn a_result_whose_key_looks_like_a_lock_is_spared() {
             (&"completed".into(), &"replay".into())
         );
         let refused = server.idemctl(&["force-unlock", key, "--schema", schema, "--yes"]).exits(2);
-        refused.says("express reads it as a completed result");
+        refused.says("express reads it as a record of its own");
     }
 }
 

@@ -27,7 +27,7 @@ fn with_ttl(says: &str) -> String {
 fn stated_ttls_are_compared_with_stated_windows() {
     let server = Server::start();
     let unstated = gives(&server, &with_ttl(""), "note");
-    assert!(unstated["remedy"].as_str().unwrap().contains("--retry-window"), "{unstated:#}");
+    assert!(unstated["fact"].as_str().unwrap().contains("--retry-window"), "{unstated:#}");
     let short = gives(&server, &with_ttl("retry_window = \"3d\""), "warning");
     assert_eq!(short["evidence"], "configured", "{short:#}");
     gives(&server, &with_ttl("retry_window = \"2d\""), "ok");

@@ -163,7 +163,7 @@ fn pointers_are_checked_and_a_locked_record_is_not_grouped() {
     }
     found(&server, &BY_ORDER)
         .exits(3)
-        .says("Not compared, because they have no stored response: 1 record.");
+        .says("Not compared, because they have no response: 1 record.");
 }
 
 /// Rule: `value:` goes into the whole stored value, where some services store the request, also beside

@@ -78,7 +78,7 @@ fn records_without_responses_are_not_compared_and_that_is_no_answer() {
     let server = Server::holding(&[("idem:done:a", "1", HOUR), ("idem:done:b", "1", HOUR)]);
     let run = found(&server, &BY_ORDER).exits(3);
     assert_eq!(run.json()["complete"], false);
-    run.says("Not compared, because they have no stored response: 2 records.");
+    run.says("Not compared, because they have no response: 2 records.");
 }
 
 /// Rule: where nothing was read, there is never "no duplicates".

@@ -66,5 +66,5 @@ fn an_accepted_result_with_two_payloads_is_not_compared_with_one() {
 fn two_payloads_need_two_workers() {
     explore(&["reference", "--workers", "1", "--payloads", "2"])
         .exits(2)
-        .says("two payloads need at least two workers");
+        .says("two --payloads need at least two workers");
 }

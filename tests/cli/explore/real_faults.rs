@@ -67,7 +67,8 @@ fn a_release_that_is_sent_again_takes_the_lock_of_another_worker() {
     assert_eq!(with_only("reference", "resend=3,fail=1,give-up=1"), ways(&[]));
     // The cause is the release, and not a lock that was too short.
     let words = ["express", "--faults", &only_faults("resend=1,fail=1")];
-    let advice = "one-effect, result-kept, result-not-replaced, owner-only: express\n  → store an owner token as the lock";
+    let advice =
+        "owner-only: express\n  → take a lock only if none exists, store an owner token in it";
     explore(&words).exits(1).shows(advice);
 }
 

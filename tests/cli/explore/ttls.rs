@@ -129,12 +129,12 @@ fn a_limit_for_test_keys_is_not_taken_for_the_stated_ttl() {
 }
 
 #[test]
-fn the_advice_names_the_step() {
+fn the_advice_names_the_units() {
     let variant = reference().with("complete.lua", RESULT_MS, "'PX', result_ttl");
     let dir = variant.folder().to_str().unwrap();
     let words = ["explore", MINE, "--faults", "none", "--schema-dir", dir, "--sandbox"];
     let run = run(variant.folder(), &words).exits(1);
-    run.shows("ttl-as-stated: mine\n  → let complete set the TTL that `[ttl]` states");
+    run.shows("ttl-as-stated: mine\n  → set the TTL that `[ttl]` states");
     // The schemas that are built in need none of this advice.
     assert!(!explore(&["all", "--workers", "2"]).text().contains("ttl-as-stated:"));
 }

@@ -177,7 +177,7 @@ fn a_large_value_is_read_in_part_unless_asked_whole() {
     // A terminal gets a screen of it, not a megabyte.
     let page = server.idemctl(&["inspect", "big"]).exits(0).text();
     assert!(
-        page.contains("at least 1023.9 KiB (the first 4 KiB; --full shows all of it)"),
+        page.contains("at least 1023.9 KiB (only the beginning; --full shows all of it)"),
         "{page}"
     );
     assert!(page.len() < 6 * 1024, "{page}");
@@ -284,7 +284,7 @@ fn the_idle_time_is_shown_only_where_reading_leaves_it_as_it_is() {
         assert_eq!(text.contains("\n  Idle "), shows, "{user:?}: {text}");
         let verbose = server.idemctl(&[user, &["-v", "inspect", "order-1"]].concat()).exits(0);
         assert_eq!(
-            verbose.stderr.contains("The idle time is not shown, because "),
+            verbose.stderr.contains("count as accesses in the idle times"),
             !shows,
             "{user:?}: {}",
             verbose.all()

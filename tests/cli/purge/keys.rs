@@ -93,7 +93,7 @@ fn a_named_key_that_is_left_alone_is_named() {
     let run = purge(&server, &["held", "odd", "--yes", "-o", "json"]).exits(3);
     let (locked, odd) = (
         "go-middleware/held (it is in-progress and not selected)",
-        "go-middleware/odd (it does not match schema go-middleware: ",
+        "go-middleware/odd (it does not match schema go-middleware (",
     );
     run.says(format!("unchanged: {locked}")).says(format!("unchanged: {odd}"));
     let json = run.json();

@@ -45,7 +45,7 @@ fn an_interrupted_race_says_how_far_it_got_and_leaves_nothing() {
     until_it_begins(&server);
     child.signal(Signal::INT);
     let run = child.ends().exits(130);
-    run.says("of 1000000 rounds of go-chi, schema; all keys were removed");
+    run.says("of 1000000 rounds of go-chi, schema");
     assert_eq!(run.text(), "");
     nothing_is_left(&server);
 }

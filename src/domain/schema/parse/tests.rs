@@ -200,7 +200,7 @@ fn values() {
     wrong("at = \"result\"", "at = \"record\"", 21, "[keys] has no `record`");
     let stored = "name = \"stored\"\nat = \"result\"";
     wrong(stored, "name = \"held\"\nat = \"lock\"", 20, "`held` is defined twice at `lock`");
-    wrong("opaque = true", "opaque = true\nhas = [\"/a\"]", 12, "need fields; use `equals`");
+    wrong("opaque = true", "opaque = true\nhas = [\"/a\"]", 12, "text has no fields");
     wrong(
         "encoding = \"json\"",
         "encoding = \"json\"\nequals = \"x\"",
