@@ -26,7 +26,7 @@ pub(crate) fn answer_without(record: &Record, key_index: usize) -> Answer {
 /// How it deviates.
 pub(crate) fn check_lock_format(record: &Record) -> Result<(), String> {
     match record.lock_deviation() {
-        Some(why) => Err(no_lock(record, &why)),
+        Some(why) => Err(no_lock(record, why)),
         None => Ok(()),
     }
 }
