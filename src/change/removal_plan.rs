@@ -94,7 +94,8 @@ impl PlanWriter {
         if path.symlink_metadata().is_ok() {
             return Err(CommandError::usage("the file of --plan exists already").into());
         }
-        let lines = tempfile::tempfile_in(files::folder_of(&path)).context(UNWRITTEN)?;
+        let lines = tempfile::tempfile_in(files::folder_of(&path))
+            .with_context(|| format!("{UNWRITTEN} ({})", path.display()))?;
         let begin = begin_of(session, &args.confirm_args, command);
         let place = session.connect().await?.provenance().await?;
         let header = PlanHeader {

@@ -163,7 +163,7 @@ fn of_root(root: &Command) -> StyledStr {
     }
     let topics: Vec<_> = topics::TOPICS.iter().map(|(name, _)| *name).collect();
     let topics = topics.join(" ");
-    page.push_str(&format!("\nidemctl help COMMAND, or idemctl help TOPIC:\n        {topics}\n"));
+    page.push_str(&format!("idemctl help COMMAND, or idemctl help TOPIC:\n        {topics}\n"));
     page.into()
 }
 

@@ -62,7 +62,8 @@ pub struct Args {
 
 pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     let Args { file, owner_alive, rate, output, mut change_args, schemas } = args;
-    let plan = Plan::open(file).context(UNUSABLE)?;
+    let shown = file.display().to_string();
+    let plan = Plan::open(file).with_context(|| format!("{UNUSABLE} ({shown})"))?;
     let header = &plan.header;
     let expires_at = humantime::parse_rfc3339(&header.expires_at);
     let is_valid = expires_at.is_ok_and(|at| at > session.now());

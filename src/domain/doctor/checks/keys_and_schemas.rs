@@ -85,8 +85,8 @@ pub(super) fn violations(facts: &DeploymentFacts) -> Judgements {
                 continue;
             }
             FaultOutcome::Violates(found) => {
-                let invariant = found.invariant.name;
-                let fact = format!("{schema} violates {invariant} with ordinary faults alone");
+                let invariant = found.invariant.sentence;
+                let fact = format!("{schema} does not ensure that {invariant}");
                 let judgement = match found.invariant.executes_twice() {
                     true => CheckJudgement::error(fact),
                     false => CheckJudgement::warning(fact),
