@@ -51,7 +51,7 @@ impl AuditCommand {
             return Ok(());
         }
         let Err(why) = self.program.output(line).await else { return Ok(()) };
-        let message = format!("what was changed is not audited: the audit command failed: {why}");
+        let message = format!("the change is not audited, because the audit command failed: {why}");
         Err(CommandError::new(Exit::Partial, message)
             .hint("the local audit log has the operation (`idemctl log`)"))
     }

@@ -92,7 +92,9 @@ impl PlanWriter {
     ) -> Result<Option<Self>> {
         let Some(path) = plan.plan.clone() else { return Ok(None) };
         if path.symlink_metadata().is_ok() {
-            return Err(CommandError::usage("the file of --plan exists already").into());
+            return Err(
+                CommandError::usage(format!("--plan: {} exists already", path.display())).into()
+            );
         }
         let lines = tempfile::tempfile_in(files::folder_of(&path))
             .with_context(|| format!("{UNWRITTEN} ({})", path.display()))?;
@@ -153,7 +155,7 @@ impl PlanWriter {
         let lines = header.as_bytes().chain(&self.lines);
         files::write_from(&self.path, lines, false).context(UNWRITTEN)?;
         session.ui.status(&format!(
-            "Planned {records} of {}; until {expires_at}, `idemctl apply {path}` removes them.",
+            "Planned {records} of {} in {path}, for apply until {expires_at}.",
             words::counted(selected, "record")
         ));
         Ok(())

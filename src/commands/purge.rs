@@ -281,7 +281,7 @@ async fn show(
         // Without a count before, this is shown after the removal, which may have left records.
         let done = if purge.is_counted { selected.tally.total() } else { purge.outcomes.done };
         if done > 0 && !purge.rule.only_locks && catalog.describe_begin(selected.tally.schemas()) {
-            session.ui.status(words::NEXT_EXECUTES);
+            session.ui.status(words::NEXT_IS_FIRST);
         }
         let locked = State::InProgress.as_str();
         if purge.rule.only_locks || selected.tally.groups().any(|((_, state), _)| *state == locked)

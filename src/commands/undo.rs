@@ -93,6 +93,7 @@ pub async fn run(session: &mut Session, args: Args) -> Result<Exit> {
     {
         writer.require(&["RESTORE", "idemctl", "0", ""]).await?;
     }
+    session.ui.status(&format!("Undo of {}.", undone.name()));
     let interrupt = Interrupt::listen()?;
     let reverter =
         Reverter { client: &client, catalog: &catalog, undone: &undone, interrupt: &interrupt };

@@ -162,7 +162,10 @@ pub fn outlasting(health: &Health) -> Option<String> {
         return None;
     }
     let names: Vec<_> = names.into_iter().collect();
-    Some(format!("locks of {} may outlast the default lock TTL", words::list(&names, "and")))
+    Some(format!(
+        "locks of {} may outlast the default lock TTL (set lock_ttl)",
+        words::list(&names, "and")
+    ))
 }
 
 /// A note that keys of other schemas were not checked.

@@ -333,11 +333,14 @@ pub fn lease(plus: Duration) -> String {
     if plus.is_zero() { String::new() } else { format!(" plus {}", duration::short(millis(plus))) }
 }
 
-/// What the next request with a key does whose lock or record was removed.
+/// What the next request with a key does whose lock was removed.
 pub const NEXT_EXECUTES: &str = "The next request with the key executes the operation, unless a \
     result or another value remains.";
 
-/// What a removed lock means if nobody is dead.
+/// What the next request with a key does whose record was removed.
+pub const NEXT_IS_FIRST: &str = "The next request with the key executes the operation.";
+
+/// What a removed lock means if its worker still runs.
 pub const RUNS_TWICE: &str = "if its worker is still running, the operation executes twice";
 
 /// The consequence for the worker whose lock is removed, or released in its name.

@@ -93,7 +93,7 @@ fn what_one_operator_plans_another_applies_and_undo_brings_it_back() {
         assert!(log["planner"].as_str().unwrap().starts_with("tester@"), "{log}");
         server.idemctl(&["log", "show"]).exits(0).shows("Planned by  tester@");
 
-        apply(&["--yes"]).exits(3).says("it changed since the plan");
+        apply(&["--yes"]).exits(3).says("it is not as planned");
         server.idemctl(&["undo", "--yes"]).exits(0);
         assert_eq!(server.keys(), before, "{words:?}");
     }
@@ -105,7 +105,7 @@ fn a_plan_is_a_new_file_with_records() {
     let server = purge_planned();
     let text = fs::read(file(&server)).unwrap();
     for (words, ..) in PLANS {
-        plan(&server, words).exits(2).says("the file of --plan exists already");
+        plan(&server, words).exits(2).says("exists already");
     }
     assert_eq!(fs::read(file(&server)).unwrap(), text);
     fs::remove_file(file(&server)).unwrap();
@@ -155,7 +155,7 @@ fn what_changed_since_the_plan_stays() {
     let before = server.keys();
     let dry = server.idemctl(&["apply", "plan", "--dry-run"]).exits(3);
     for name in ["done", "paid", "long", "list", "soon"] {
-        dry.says(format!("unchanged: express/{name} (it changed since the plan)"));
+        dry.says(format!("unchanged: express/{name} (it is not as planned)"));
     }
     let run = server.idemctl(&["apply", "plan", "--yes", "-o", "json"]).exits(3);
     run.says("1 of 1 record purged");
@@ -181,7 +181,7 @@ fn a_lock_that_was_completed_since_the_plan_stays() {
         assert!(text.contains(r#""idem:done:m":{"type":"none"}"#));
         server.put("idem:done:m", "1");
         let run = server.idemctl(&["apply", "plan", "--yes"]).exits(3);
-        run.says("unchanged: event-consumer/m (it changed since the plan)");
+        run.says("unchanged: event-consumer/m (it is not as planned)");
         assert_eq!(server.size(), 2, "{words:?}");
     }
 }

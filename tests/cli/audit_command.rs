@@ -84,7 +84,7 @@ fn a_change_whose_end_it_does_not_take_is_in_the_local_log() {
     for words in [&UNLOCK[..], &["undo", "--yes"]] {
         let before = server.get(KEY).is_some();
         let run = audited(&server, ONLY_BEGIN, words).exits(3);
-        run.says("what was changed is not audited").says("exit status 1");
+        run.says("the change is not audited").says("exit status 1");
         assert_ne!(server.get(KEY).is_some(), before);
     }
     assert_eq!(log(&server).lines().count(), 4);

@@ -24,7 +24,7 @@ fn fresh_locks_of_a_deployment_with_a_longer_ttl_stay() {
     // A lock without expiry needs no lock TTL, so that the sweep does not speak of one. `check` does.
     assert!(!run.stderr.contains("lock TTL"), "{}", run.all());
     let check = server.idemctl(&["check"]).exits(0);
-    check.shows("\nlocks of express may outlast the default lock TTL\n");
+    check.shows("\nlocks of express may outlast the default lock TTL (set lock_ttl)\n");
     assert_eq!(check.stderr, "", "the line says it already");
     // What is stated may select: nothing is in excess of this deployment's TTL.
     let stated = ["sweep", "--include", "excess-ttl", "--schema", "express", "--lock-ttl"];

@@ -88,7 +88,7 @@ fn a_check_tells_of_locks_that_outlast_a_default_lock_ttl() {
         ("idempotency:done", DONE, 80_000_000),
     ]);
     let run = server.idemctl(&["check"]).exits(0);
-    run.shows("\nlocks of go-middleware may outlast the default lock TTL\n");
+    run.shows("\nlocks of go-middleware may outlast the default lock TTL (set lock_ttl)\n");
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     assert_eq!(
         (&json["outlasting"][0]["locks"], &json["outlasting"][0]["default_ms"]),
@@ -109,7 +109,7 @@ fn a_check_says_if_it_does_not_know_whether_locks_outlast_a_default() {
     );
     let json = server.idemctl(&["check", "-o", "json"]).exits(0).json();
     let is_partial = json["outlasting_partial"] == true;
-    let says = "locks of go-middleware and go-middleware-v1 may outlast the default lock TTL";
+    let says = "locks of go-middleware and go-middleware-v1 may outlast the default lock TTL (set lock_ttl)";
     let text = server.idemctl(&["check"]).exits(0).text();
     assert_eq!(text.contains(says), is_partial, "{json}");
     // CLIENT NO-TOUCH is of Redis 7.2 and later.

@@ -236,7 +236,7 @@ fn a_check_that_samples_does_not_say_how_many() {
     server
         .idemctl(&["check"])
         .exits(0)
-        .shows("\nlocks of express may outlast the default lock TTL\n");
+        .shows("\nlocks of express may outlast the default lock TTL (set lock_ttl)\n");
     if no_touch.is_ok() {
         assert_eq!(json["outlasting"][0]["locks"], 2500, "{json}");
     } else {

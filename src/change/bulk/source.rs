@@ -329,7 +329,7 @@ impl<'a> NamedRecords<'a> {
             let is_still = planned.is_still(&now);
             match locate::first_record(&scope.catalog, candidate, now, &scope.thresholds) {
                 Some(record) if is_still => records.push(record),
-                _ => self.coverage.named.add_left(name, "it changed since the plan".to_owned()),
+                _ => self.coverage.named.add_left(name, "it is not as planned".to_owned()),
             }
         }
         Ok(Some(records))

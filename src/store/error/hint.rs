@@ -36,7 +36,7 @@ impl StoreError {
                 "pass the password with --askpass, --pass-file or REDISCLI_AUTH"
             }
             Self::Authentication { .. } => {
-                "check --user and the password (--askpass, --pass-file or REDISCLI_AUTH)"
+                "check --user and the password (`config show --origin` names their origin)"
             }
             Self::NoPassword { .. } => {
                 "nothing was sent; the command has 10s, and exits with 0 after it printed a \
