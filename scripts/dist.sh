@@ -140,7 +140,9 @@ sbom() {
   tool cargo-cyclonedx 0.5.9
   step "SBOM" env PATH="$PWD/.tools/bin:$PATH" cargo cyclonedx --quiet --format json --spec-version 1.5 --target "${targets[0]}" \
     --override-filename "idemctl-$version.cdx"
-  mv "idemctl-$version.cdx.json" "$out/"
+  # The folder of the checkout is no part of a release.
+  sed "s|path+file://$PWD|path+file:///idemctl|g" "idemctl-$version.cdx.json" >"$out/idemctl-$version.cdx.json"
+  rm "idemctl-$version.cdx.json"
   step "SBOM and Cargo.lock" scripts/sbom-check.sh "$out/idemctl-$version.cdx.json" "${targets[0]}"
 }
 
