@@ -152,7 +152,7 @@ fn whole(command: &Command) -> StyledStr {
 /// The page that `idemctl` prints: first what most readers look for, then every command.
 fn of_root(root: &Command) -> StyledStr {
     let about = root.get_about().unwrap_or_default();
-    let mut page = format!("{about}\nUsage: idemctl [OPTIONS] COMMAND\n\n{}\n\n", FIRST.join("\n"));
+    let mut page = format!("{about}\nUsage: idemctl [OPTIONS] COMMAND\n{}\n\n", FIRST.join("\n"));
     let mut last = None;
     for row in COMMANDS {
         let Some(command) = root.find_subcommand(row.name) else { continue };
@@ -163,7 +163,7 @@ fn of_root(root: &Command) -> StyledStr {
     }
     let topics: Vec<_> = topics::TOPICS.iter().map(|(name, _)| *name).collect();
     let topics = topics.join(" ");
-    page.push_str(&format!("idemctl help COMMAND, or idemctl help TOPIC:\n        {topics}\n"));
+    page.push_str(&format!("\nidemctl help COMMAND, or idemctl help TOPIC:\n        {topics}\n"));
     page.into()
 }
 
