@@ -51,7 +51,11 @@ fn through(server: &Server, socket: &std::path::Path, words: &[&str]) -> Run {
 fn report(server: &Server, user: &str, run: &Run) -> Vec<String> {
     let text = run.stable(server).replace(&format!("--user {user}"), "--user USER");
     let mut lines = Vec::new();
-    for line in text.lines().filter(|line| !line.contains("scripts are not allowed")) {
+    for line in text.lines() {
+        // An operation has another ID in each run.
+        if line.contains("scripts are not allowed") || line.starts_with("Undo of ") {
+            continue;
+        }
         lines.push(line.replace(|c: char| c.is_ascii_digit(), ""));
     }
     lines.sort();
