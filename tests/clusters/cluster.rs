@@ -619,11 +619,11 @@ fn a_change_without_scripts_follows_a_slot_that_moves_in_between() {
     let unlock = ["--user", "op", "-a", "pw", "force-unlock", &name, "--yes", "--backup", "b"];
     let restore = ["--user", "op", "-a", "pw", "restore", "b", "--yes"];
 
-    // To another node, while the transaction is open.
-    let (moves, has_moved) = (Arc::clone(&cluster), AtomicBool::new(false));
+    // To another node, while the transaction is open. The proxy outlives the test: it must not own the servers.
+    let (moves, has_moved) = (Arc::downgrade(&cluster), AtomicBool::new(false));
     let way = fault::hooked(cluster.node(1), move |sent| {
         if fault::says(sent, "EXEC") && !has_moved.swap(true, Ordering::SeqCst) {
-            moves.move_slot(slot, 1, 2);
+            moves.upgrade().unwrap().move_slot(slot, 1, 2);
         }
         Hook::Pass
     });
