@@ -95,7 +95,12 @@ async fn change_at(
     Ok(match transaction.execute(&[command]).await? {
         // An error reply does not show what was done.
         Ok(Some(mut replies)) => client.no_error(replies.remove(0)).map(|_| outcome),
-        Ok(None) => Ok(Outcome::ChangedMeanwhile),
+        Ok(None) => {
+            // Valkey 9 replies so, not with a redirect, also if the slot has moved. A read is
+            // redirected.
+            transaction.read(&identity).await?;
+            Ok(Outcome::ChangedMeanwhile)
+        }
         Err(why) => Err(why),
     })
 }
